@@ -1,0 +1,194 @@
+"""Every setting of a run: its type, range, default and meaning, in one place.
+
+Plain dataclasses: the training path must import where only torch and the numerical libraries
+are installed.
+"""
+
+import dataclasses
+import difflib
+import math
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from lgdgcn.errors import InputError
+
+__all__ = ["Settings", "from_toml", "parse_assignments", "preset", "resolve", "to_toml"]
+
+
+def _number(
+    default: float,
+    help: str,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+) -> Any:
+    limits = {"low": low, "high": high, "above": above, "below": below}
+    return dataclasses.field(default=default, metadata={"help": help, "limits": limits})
+
+
+def _choice(default: str, help: str, options: tuple[str, ...]) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help, "options": options})
+
+
+def _flag(default: bool, help: str) -> Any:
+    return dataclasses.field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The hyper-parameters of a model and its training; each value is checked on creation.
+
+    Example:
+        >>> Settings(lr=0.05).lr
+        0.05
+        >>> Settings(factors=0)
+        Traceback (most recent call last):
+        lgdgcn.errors.InputError: factors is 0; it must be at least 1
+    """
+
+    # The network
+    variant: str = _choice("paper", "the paper's text or the authors' code", ("paper", "released"))
+    factors: int = _number(4, "latent factors M", low=1)
+    hidden_channels: int = _number(64, "size of a layer's output, all factors together", low=1)
+    num_layers: int = _number(1, "layers L", low=1, high=64)
+    iterations: int = _number(7, "routing iterations T", low=1, high=100)
+    tau: float = _number(1.0, "routing temperature", above=0)
+    graph: str = _choice("cknn", "kind of latent graph", ("knn", "cknn"))
+    k: int = _number(4, "neighbours in the latent graph", low=1)
+    dropout: float = _number(0.5, "dropout after every layer", low=0, below=1)
+    space: bool = _flag(True, "use the space loss")
+    diversity: bool = _flag(True, "use the diversity loss")
+    latent_graph: bool = _flag(True, "aggregate along the latent graphs")
+    lambda_space: float = _number(0.5, "weight of the space loss", low=0)
+    lambda_div: float = _number(0.01, "weight of the diversity loss", low=0)
+    update_rate: float = _number(0.5, "share U_r of new statistics per epoch", low=0, high=1)
+    precision: str = _choice(
+        "variant", "what stands for the inverse covariance", ("variant", "scaled", "exact", "released")
+    )
+    # Baselines
+    heads: int = _number(8, "attention heads (gat)", low=1)
+    kernel_size: int = _number(3, "Gaussian kernels (monet)", low=1)
+    propagation: int = _number(10, "propagation steps (appnp)", low=1)
+    alpha: float = _number(0.1, "teleport share (appnp) or initial residual (gcnii)", low=0, high=1)
+    theta: float = _number(0.5, "strength of the identity mapping (gcnii)", above=0)
+    # Training
+    normalize_features: bool = _flag(False, "scale every node's features to sum 1")
+    lr: float = _number(0.01, "learning rate", above=0)
+    weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0)
+    epochs: int = _number(1000, "most epochs", low=1)
+    patience: int = _number(100, "epochs without a better validation score", low=1)
+    checkpoint_every: int = _number(25, "epochs between two checkpoints", low=1)
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+        if self.hidden_channels % self.factors:
+            raise InputError(
+                f"hidden_channels is {self.hidden_channels}, which {self.factors} factors do not "
+                f"divide; use a multiple such as {self.factors * 16}"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings by name."""
+        return dataclasses.asdict(self)
+
+
+def resolve(*layers: dict[str, Any]) -> Settings:
+    """Merge layers of settings, later ones winning; unknown names are refused."""
+    merged: dict[str, Any] = {}
+    names = [field.name for field in dataclasses.fields(Settings)]
+    for layer in layers:
+        for key, value in layer.items():
+            if key not in names:
+                close = difflib.get_close_matches(key, names, n=1)
+                hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
+                raise InputError(f"unknown key {key}: {hint}")
+            merged[key] = value
+    return Settings(**merged)
+
+
+def parse_assignments(assignments: list[str]) -> dict[str, Any]:
+    """Read ``key=value`` arguments; values are written as in TOML, plain words without quotes.
+
+    Example:
+        >>> parse_assignments(["lr=0.05", "graph=knn", "space=false"])
+        {'lr': 0.05, 'graph': 'knn', 'space': False}
+    """
+    parsed: dict[str, Any] = {}
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--set got {text!r}; write key=value, for example lr=0.05")
+        try:
+            parsed[key.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            parsed[key.strip()] = value.strip()
+    return parsed
+
+
+def from_toml(path: Path) -> dict[str, Any]:
+    """Read a configuration file: either flat keys or keys under ``[settings]``."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: not a TOML file ({error})") from None
+    settings = document.get("settings", document)
+    if not isinstance(settings, dict):
+        raise InputError(f"{path}: settings must be a table of key = value lines")
+    return settings
+
+
+def to_toml(table: str, values: dict[str, Any]) -> str:
+    """Write one flat table; the inverse of what :func:`from_toml` reads."""
+    return "\n".join([f"[{table}]", *(f"{k} = {_toml_value(v)}" for k, v in values.items())]) + "\n"
+
+
+def preset(dataset: str, model: str, variant: str | None = None) -> dict[str, Any]:
+    """Return the shipped settings of a model on a data set; empty where there are none."""
+    folder = resources.files("lgdgcn") / "presets"
+    for name in (f"{dataset}-{model}-{variant or 'paper'}.toml", f"{dataset}-{model}.toml"):
+        file = folder / name
+        if file.is_file():
+            return dict(tomllib.loads(file.read_text(encoding="utf-8"))["settings"])
+    return {}
+
+
+def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
+    name, kind = field.name, field.type
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not kind:
+        expected = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+        raise InputError(f"{name} is {value!r}; it must be {expected[kind]}")  # type: ignore[index]
+    if "options" in field.metadata and value not in field.metadata["options"]:
+        raise InputError(f"{name} is {value!r}; choose from {', '.join(field.metadata['options'])}")
+    if "limits" in field.metadata:
+        limits = field.metadata["limits"]
+        rules = [
+            (value >= limits["low"], f"at least {limits['low']}"),
+            (value <= limits["high"], f"at most {limits['high']}"),
+            (value > limits["above"], f"above {limits['above']}"),
+            (value < limits["below"], f"below {limits['below']}"),
+        ]
+        if not math.isfinite(value):
+            raise InputError(f"{name} is {value}; it must be a finite number")
+        for holds, rule in rules:
+            if not holds:
+                raise InputError(f"{name} is {value}; it must be {rule}")
+    return value
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value)

@@ -1,0 +1,6 @@
+"""Graphs in: benchmark sets, the paper's synthetic graphs, a user's own files."""
+
+from lgdgcn.data.registry import DatasetInfo, available, get, info, load
+from lgdgcn.data.synthetic import synthetic_graph
+
+__all__ = ["DatasetInfo", "available", "get", "info", "load", "synthetic_graph"]

@@ -1,0 +1,251 @@
+"""The data sets by name: what they are, where they are found, and ``load``."""
+
+import dataclasses
+import difflib
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch_geometric.data import Data
+
+from lgdgcn.data import download as _download
+from lgdgcn.data.labels import is_labelled
+from lgdgcn.data.planetoid import PLANETOID, file_names, read_planetoid
+from lgdgcn.data.splits import check_seed, fraction_split, random_split, sized_split, stored_split
+from lgdgcn.data.synthetic import adjacency_rows, synthetic_graph
+from lgdgcn.data.validate import canonical
+from lgdgcn.errors import InputError
+
+__all__ = ["DatasetInfo", "available", "get", "info", "load", "search_folders"]
+
+MAX_BYTES = 2**30  # of the arrays in an .npz file, unpacked
+_CSR = ("x_data", "x_indices", "x_indptr", "x_shape")
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetInfo:
+    """What is known about a data set; ``edges`` counts each undirected edge once."""
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    kind: str
+    where_found: str | None = None
+
+
+_SETS = {
+    row[0]: DatasetInfo(*row)
+    for row in (
+        ("cora", 2708, 5278, 1433, 7, "single-label"),
+        ("citeseer", 3327, 4552, 3703, 6, "single-label"),
+        ("pubmed", 19717, 44324, 500, 3, "single-label"),
+        ("blogcatalog", 5196, 171743, 8189, 6, "single-label"),
+        ("flickr", 7575, 239738, 12047, 9, "single-label"),
+        ("chameleon_filtered", 890, 8854, 2325, 5, "single-label"),
+        ("karate_club", 34, 78, 34, 4, "single-label"),
+        ("lgd_syn_fac4", 1000, 20026, 1000, 64, "multi-label"),
+        ("lgd_syn_fac6", 1000, 20115, 1000, 96, "multi-label"),
+        ("lgd_syn_fac8", 1000, 19962, 1000, 128, "multi-label"),
+        ("lgd_syn_fac10", 1000, 19946, 1000, 160, "multi-label"),
+        ("lgd_syn_fac12", 1000, 20173, 1000, 192, "multi-label"),
+        ("synthetic", 1000, 20000, 1000, 64, "multi-label"),
+    )
+}
+
+
+def load(
+    name: str,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    split: str = "standard",
+    seed: int = 0,
+    download: bool = True,
+    **generator: Any,
+) -> Data:
+    """Load a data set by name.
+
+    Args:
+        name: One of the names in :func:`available`.
+        root: Folder to search first, before ``$LGDGCN_DATA`` and the user's cache.
+        split: ``"standard"`` for the stored split, or ``"random"`` for a seeded one of the same
+            sizes (single-label sets: with as many training nodes of each class).
+        seed: Seed of a random split, of the split of karate_club (which has none stored) and of
+            the generator; for chameleon_filtered, which of its ten stored splits (0 to 9).
+        download: Whether cora, citeseer and pubmed may be downloaded when they are not found.
+        **generator: For ``"synthetic"`` only: arguments of :func:`synthetic_graph`.
+
+    Returns:
+        Data with ``x`` (float32, sparse CSR for bags of words and adjacency rows),
+        ``edge_index`` (both directions, sorted, no self loops), ``y`` (int64 [N] with -1 for no
+        label, or 0/1 float32 [N, L]), ``train_mask``, ``val_mask``, ``test_mask``, ``name``, and
+        ``y_factor`` where the latent factors are known.
+    """
+    name = info(name).name
+    check_seed(seed)
+    if split not in ("standard", "random"):
+        raise InputError(f"split is {split!r}; choose 'standard' or 'random'")
+    if name == "synthetic":
+        try:
+            data = synthetic_graph(**generator, seed=seed)
+        except TypeError as error:
+            raise InputError(f"the synthetic generator does not take this: {error}") from None
+        return _random(data, seed) if split == "random" else data
+    if generator:
+        raise InputError(f"{', '.join(generator)}: only the set 'synthetic' takes such settings")
+    path = _locate(name, root)
+    if path is None:
+        if not download or name not in PLANETOID:
+            _missing(name, root)
+        path = _fetch(name, root)
+    arrays = read_planetoid(path, name) if path.is_dir() else _read_npz(path)
+    try:
+        return _to_data(name, arrays, split, seed)
+    except (TypeError, ValueError, IndexError) as error:  # InputError is a ValueError
+        raise InputError(f"{path}: {error}") from None
+
+
+def info(name: str) -> DatasetInfo:
+    """Describe one data set; ``where_found`` is the file or folder it would be read from."""
+    known = _SETS.get(name.lower()) if isinstance(name, str) else None
+    if known is None:
+        close = difflib.get_close_matches(str(name)[:64], _SETS, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise InputError(f"no data set {str(name)[:64]!r}; {hint}known: {', '.join(_SETS)}")
+    where = "generated" if known.name == "synthetic" else _locate(known.name)
+    return dataclasses.replace(known, where_found=None if where is None else str(where))
+
+
+def available() -> list[DatasetInfo]:
+    """Describe every data set, found or not."""
+    return [info(name) for name in _SETS]
+
+
+def get(name: str) -> Path:
+    """Return where a data set is, after downloading it into the user's cache if need be."""
+    name = info(name).name
+    if name == "synthetic":
+        raise InputError("'synthetic' is generated when it is loaded; there is nothing to get")
+    path = _locate(name)
+    if path is None and name not in PLANETOID:
+        _missing(name)
+    return path if path is not None else _fetch(name)
+
+
+def search_folders(root: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Return the folders searched for data: root, ``$LGDGCN_DATA``, the user's cache."""
+    if root is not None and not os.path.isdir(root):
+        raise InputError(f"root {os.fspath(root)!r} is not a folder; create it or leave root out")
+    env = os.environ.get("LGDGCN_DATA")
+    return [Path(folder) for folder in (root, env, _download.cache_dir()) if folder]
+
+
+def _locate(name: str, root: str | os.PathLike[str] | None = None) -> Path | None:
+    """Return the first ``NAME.npz``, or folder with all raw planetoid files, that is found."""
+    for folder in search_folders(root):
+        if os.path.isfile(folder / f"{name}.npz"):
+            return folder / f"{name}.npz"
+        for raw in (folder, folder / "planetoid"):
+            if name in PLANETOID and all(os.path.isfile(raw / f) for f in file_names(name)):
+                return raw
+    return None
+
+
+def _fetch(name: str, root: str | os.PathLike[str] | None = None) -> Path:
+    try:
+        return _download.download_planetoid(name)
+    except InputError as error:
+        _missing(name, root, str(error))
+
+
+def _missing(
+    name: str, root: str | os.PathLike[str] | None = None, cause: str | None = None
+) -> NoReturn:
+    """Raise one line that names the set, where it was searched, and what to do."""
+    places = ", ".join(map(str, search_folders(root)))
+    line = f"data set {name!r} is not in {places}"
+    if name in PLANETOID:
+        failed = f" and could not be downloaded ({cause})" if cause else ""
+        fix = f"run 'lgdgcn data get {name}' on a connected machine and copy its files to a folder"
+        raise InputError(f"{line}{failed}; {fix} named by $LGDGCN_DATA")
+    raise InputError(
+        f"{line}, and it has no verified download; put {name}.npz in one of these folders, "
+        "or name its folder in $LGDGCN_DATA"
+    )
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    """Read every array of an .npz file, never a pickle."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > MAX_BYTES:
+            raise InputError(f"{path}: {size} bytes unpacked, more than {MAX_BYTES}; not read")
+        with np.load(path, allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except InputError:
+        raise
+    except Exception as error:  # a damaged archive fails in zlib, zipfile or numpy alike
+        cause = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"{path} cannot be read ({cause}); copy or download it again") from None
+
+
+def _to_data(name: str, arrays: Mapping[str, Any], split: str, seed: int) -> Data:
+    """Turn the arrays of a graph into a checked Data with its masks."""
+    needed = {"edge_index", "y", *(_CSR if "x_indptr" in arrays else ())}
+    if not needed <= arrays.keys():
+        absent = ", ".join(sorted(needed - arrays.keys()))
+        raise InputError(f"lacks the arrays {absent}; found {', '.join(arrays) or 'none'}")
+    x = _features(arrays)
+    # A random split copies the sizes of the stored one; of several stored ones, of the first.
+    stored = stored_split(arrays, 0 if split == "random" else seed)
+    data = Data(
+        x=sparse.identity(len(arrays["y"]), np.float32) if x is None else x,
+        edge_index=arrays["edge_index"],
+        y=arrays["y"],
+        **stored,
+    )
+    data = canonical(data, require_labels=False)
+    data.name = name
+    if "y_factor" in arrays:
+        data.y_factor = torch.from_numpy(arrays["y_factor"]).long()
+        if data.y_factor.dim() != 2 or len(data.y_factor) != data.num_nodes:
+            shape = list(data.y_factor.shape)
+            raise InputError(f"y_factor has shape {shape}; give a class for each node and factor")
+    if x is None and name.startswith("lgd_syn"):
+        data.x = adjacency_rows(data.edge_index, data.num_nodes)
+    if not stored:
+        masks = fraction_split(is_labelled(data.y), seed=seed)
+        data.train_mask, data.val_mask, data.test_mask = masks
+    return _random(data, seed) if split == "random" and stored else data
+
+
+def _features(arrays: Mapping[str, Any]) -> Any:
+    """Return the stored features, sparse or dense, as float32, or None."""
+    if "x" in arrays:
+        return torch.from_numpy(arrays["x"]).float()
+    if "x_indptr" not in arrays:
+        return None
+    data, indices, indptr, shape = (arrays[key] for key in _CSR)
+    return sparse.csr_matrix((data, indices, indptr), shape=tuple(shape), dtype=np.float32)
+
+
+def _random(data: Data, seed: int) -> Data:
+    """Replace the masks by random ones of the same sizes."""
+    sizes = [int(mask.sum()) for mask in (data.train_mask, data.val_mask, data.test_mask)]
+    if data.y.dim() == 2:
+        masks = sized_split(is_labelled(data.y), sizes, seed)
+    else:
+        train_labels = data.y[data.train_mask]
+        counts = torch.bincount(train_labels, minlength=int(data.y.max()) + 1).tolist()
+        masks = random_split(
+            data.y, train_per_class=counts, num_val=sizes[1], num_test=sizes[2], seed=seed
+        )
+    data.train_mask, data.val_mask, data.test_mask = masks
+    return data

@@ -1,0 +1,25 @@
+"""The paper's mathematics, one section per file."""
+
+from lgdgcn.nn.latent_graph import LatentGraph, cknn_graph, knn_graph, latent_graph
+from lgdgcn.nn.latent_space import LatentSpace, diversity, diversity_loss, space_loss
+from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
+from lgdgcn.nn.projection import FactorProjection
+from lgdgcn.nn.routing import route
+from lgdgcn.nn.variant import VARIANTS, Variant
+
+__all__ = [
+    "VARIANTS",
+    "Disentangled",
+    "FactorProjection",
+    "LGDConv",
+    "LatentGraph",
+    "LatentSpace",
+    "Variant",
+    "cknn_graph",
+    "diversity",
+    "diversity_loss",
+    "knn_graph",
+    "latent_graph",
+    "route",
+    "space_loss",
+]

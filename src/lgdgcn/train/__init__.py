@@ -1,0 +1,1 @@
+"""Decisions about runs: objective, loop, seeds, checkpoints, run folders."""

@@ -1,0 +1,107 @@
+"""A trained model with everything needed to use it again: settings, task, class names."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from lgdgcn.config import Settings, resolve
+from lgdgcn.data.features import row_normalized
+from lgdgcn.errors import CheckpointError, InputError
+from lgdgcn.models import LGDGCN, LGDOutput, build
+from lgdgcn.train.checkpoint import load_weights, save_weights
+from lgdgcn.train.states import check_like
+from lgdgcn.train.task import Task
+
+__all__ = ["TrainedModel"]
+
+
+@dataclass
+class TrainedModel:
+    """A model that can predict.
+
+    Attributes:
+        name: Key of the model in :data:`lgdgcn.models.MODELS`.
+        model: The network with its best weights.
+        settings: Hyper-parameters it was trained with.
+        task: What it predicts.
+        classes: Original class or label names, by output.
+        in_channels: Number of features it expects.
+    """
+
+    name: str
+    model: nn.Module
+    settings: Settings
+    task: Task
+    classes: list[Any]
+    in_channels: int
+
+    @torch.no_grad()
+    def __call__(self, data: Data) -> LGDOutput:
+        """Run the network on a canonical graph; models without factors return no layers."""
+        if data.x.size(1) != self.in_channels:
+            raise InputError(
+                f"the graph has {data.x.size(1)} features, the model was trained with "
+                f"{self.in_channels}; use the same feature columns"
+            )
+        first = next(self.model.parameters())
+        data = prepared(data, self.settings, first.device, first.dtype)
+        self.model.eval()
+        if isinstance(self.model, LGDGCN):
+            return self.model.disentangle(data.x, data.edge_index)
+        return LGDOutput(self.model(data.x, data.edge_index), [])
+
+    def dominant_factors(self, output: LGDOutput) -> Tensor | None:
+        """Factor that adds most to each node's highest score ``[N]``; the classifier is linear."""
+        if not isinstance(self.model, LGDGCN):
+            return None
+        units = output.layers[-1].units  # [N, M, d]
+        weight = self.model.classifier.weight[output.logits.argmax(-1)]  # [N, M * d]
+        return (units * weight.view_as(units)).sum(-1).argmax(-1)
+
+    def save(self, path: Path) -> None:
+        """Write the weights (safetensors) with the description of the model in the header."""
+        save_weights(path, self.model.state_dict(), self.describe())
+
+    def describe(self) -> dict[str, Any]:
+        """All but the weights, as JSON."""
+        return {
+            "model": self.name,
+            "settings": self.settings.as_dict(),
+            "task": asdict(self.task),
+            "classes": self.classes,
+            "in_channels": self.in_channels,
+        }
+
+    @classmethod
+    def load(cls, path: Path, device: torch.device | str = "cpu") -> "TrainedModel":
+        """Read a model back; a damaged or foreign file raises :class:`CheckpointError`."""
+        tensors, meta = load_weights(path)
+        try:
+            settings = resolve(meta["settings"])
+            task = Task(**meta["task"])
+            model = build(meta["model"], settings.as_dict(), meta["in_channels"], task.outputs)
+            trained = cls(
+                meta["model"], model, settings, task, meta["classes"], meta["in_channels"]
+            )
+        except (KeyError, TypeError, InputError, RuntimeError) as error:
+            raise CheckpointError(f"{path}: not a model of this package ({error})") from None
+        dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
+        model.to(dtype)
+        check_like(tensors, model.state_dict(), f"{path}: weights")
+        model.load_state_dict(tensors)
+        model.to(device)
+        return trained
+
+
+def prepared(
+    data: Data, settings: Settings, device: torch.device, dtype: torch.dtype | None = None
+) -> Data:
+    """Bring a canonical graph to the device, with its features scaled as the settings say."""
+    x = row_normalized(data.x) if settings.normalize_features else data.x
+    result = data.clone()
+    result.x = x if dtype is None else x.to(dtype)
+    return result.to(device)

@@ -1,0 +1,257 @@
+"""Atomic files, JSON and CSV that say nothing false, safe names."""
+
+import csv
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lgdgcn import storage
+from lgdgcn.errors import InputError
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder))
+
+
+def test_writes_and_replaces(tmp_path):
+    path = tmp_path / "ein Ordner – ünï" / "datei 名.bin"
+    path.parent.mkdir()
+    storage.atomic_write(path, b"old")
+    storage.atomic_write(path, lambda file: file.write(b"new") and None)
+    assert path.read_bytes() == b"new"
+    assert names(path.parent) == [path.name]
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    plain = tmp_path / "plain"
+    plain.write_bytes(b"")
+    storage.atomic_write(tmp_path / "atomic", b"")
+    assert (tmp_path / "atomic").stat().st_mode == plain.stat().st_mode
+
+
+def test_a_name_of_the_longest_kind(tmp_path):
+    storage.atomic_write(tmp_path / ("n" * 255), b"x")
+    assert names(tmp_path) == ["n" * 255]
+
+
+def test_follows_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "there" / "file")
+    storage.atomic_write(link, b"x")
+    assert link.is_symlink()
+    assert (tmp_path / "there" / "file").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("broken"), KeyboardInterrupt()])
+def test_a_failing_writer_leaves_the_old_file(tmp_path, error):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(file):
+        file.write(b"half")
+        raise error
+
+    with pytest.raises(type(error)):
+        storage.atomic_write(path, fail)
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG, errno.EIO])
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_system_errors_name_path_and_reason(tmp_path, monkeypatch, code, call):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def fail(*args):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(InputError) as caught:
+        storage.atomic_write(path, b"new")
+    monkeypatch.undo()
+    assert str(path) in str(caught.value)
+    assert os.strerror(code) in str(caught.value)
+    assert path.read_bytes() == b"old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_missing_folder_file_as_parent_and_folder_as_file(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    for path, fix in (
+        (tmp_path / "absent" / "x", "create the folder"),
+        (tmp_path / "file" / "x", "a file stands"),
+        (tmp_path, "name a file"),
+    ):
+        with pytest.raises(InputError, match=fix):
+            storage.atomic_write(path, b"x")
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_a_full_device_is_named_and_stays_a_device(tmp_path):
+    link = tmp_path / "out.csv"
+    link.symlink_to("/dev/full")
+    with pytest.raises(InputError, match=r"out\.csv: No space left"):
+        storage.write_csv(link, ["a"], [["x" * 100] for _ in range(1000)])
+    assert Path("/dev/full").is_char_device()
+
+
+def test_disk_full_for_real(tmp_path):
+    """RLIMIT_FSIZE cuts every kind of file; the old ones stay as they were."""
+    code = """
+import resource, sys
+from pathlib import Path
+from lgdgcn import storage
+from lgdgcn.errors import InputError
+folder = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+big = "x" * 30_000
+for write in (
+    lambda: storage.atomic_write(folder / "file", big.encode()),
+    lambda: storage.write_text(folder / "file", big),
+    lambda: storage.write_json(folder / "file", [big]),
+    lambda: storage.write_csv(folder / "file", ["a"], [[big]]),
+):
+    try:
+        write()
+    except InputError as error:
+        assert "File too large" in str(error) and str(folder) in str(error), error
+    else:
+        raise SystemExit("not refused")
+"""
+    (tmp_path / "file").write_bytes(b"old")
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=60)
+    assert names(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_a_closed_pipe_stays_a_closed_pipe():
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        with pytest.raises(BrokenPipeError):
+            storage.atomic_write(f"/dev/fd/{write}", b"x")
+    finally:
+        os.close(write)
+
+
+def test_leftovers_of_a_kill_are_removed(tmp_path):
+    for name in (".a-1.0123456789abcdef.tmp", ".b.0123456789abcdef.tmp", ".a.tmp", "a-1"):
+        (tmp_path / name).write_bytes(b"")
+    storage.remove_leftovers(tmp_path, "a-")
+    assert names(tmp_path) == [".a.tmp", ".b.0123456789abcdef.tmp", "a-1"]
+    storage.remove_leftovers(tmp_path)
+    assert names(tmp_path) == [".a.tmp", "a-1"]
+    storage.remove_leftovers(tmp_path / "absent")
+
+
+def test_json_has_no_nan(tmp_path):
+    path = tmp_path / "x.json"
+    value = {
+        "test": None,
+        "nan": float("nan"),
+        "inf": [np.float64("inf"), np.float32("-inf"), torch.tensor(float("nan"))],
+        "numbers": (np.int64(3), np.float32(0.5), torch.tensor(2), True),
+        3: Path("a/b"),
+        "text": "ü \ud800 \u2028 </script>",
+    }
+    storage.write_json(path, value)
+    assert b"NaN" not in path.read_bytes()
+    assert b"Infinity" not in path.read_bytes()
+    assert json.loads(path.read_text("utf-8")) == {
+        "test": None,
+        "nan": None,
+        "inf": [None, None, None],
+        "numbers": [3, 0.5, 2, True],
+        "3": "a/b",
+        "text": "ü \ud800 \u2028 </script>",
+    }
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
+def test_formula_cells_are_quoted(start):
+    text = start + "cmd|' /C calc'!A0"
+    assert storage.csv_cell(text) == "'" + text
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        (-1.5, "-1.5"),
+        ("-1.5", "-1.5"),
+        ("+2e-3", "+2e-3"),
+        ("-.5", "-.5"),
+        (np.float64(-0.1), "-0.1"),
+        (np.float32(-0.1), "-0.1"),
+        (np.int64(-3), "-3"),
+        (-np.inf, "-inf"),
+        ("-inf", "'-inf"),
+        ("-1+2", "'-1+2"),
+        ("-1.5\n", "'-1.5\n"),
+        ("-", "'-"),
+        ("-١", "'-١"),
+        (True, "True"),
+        (None, ""),
+        ("", ""),
+        ("plain=", "plain="),
+    ],
+)
+def test_cells(value, cell):
+    assert storage.csv_cell(value) == cell
+
+
+def test_a_long_almost_number_takes_no_time():
+    text = "-" + "1" * 1_000_000 + "x"
+    assert storage.csv_cell(text) == "'" + text
+
+
+@given(st.lists(st.lists(st.text(max_size=8), min_size=2, max_size=2), max_size=5))
+def test_csv_reads_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    rows = [[cell.encode("utf-8", "ignore").decode() for cell in row] for row in rows]
+    storage.write_csv(path, ["a", "=b"], iter(rows))
+    with path.open(encoding="utf-8", newline="") as file:
+        read = list(csv.reader(file))
+    assert read == [["a", "'=b"], *([storage.csv_cell(cell) for cell in row] for row in rows)]
+
+
+def test_csv_lines_end_in_lf_and_a_broken_source_changes_nothing(tmp_path):
+    path = tmp_path / "x.csv"
+    storage.write_csv(path, ["node", "p"], [["a\rb", 0.5], ['q"\r\n', -1]])
+    old = path.read_bytes()
+    assert old == b'node,p\n"a\rb",0.5\n"q""\r\n",-1\n'
+
+    def rows():
+        yield ["x", 1]
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError):
+        storage.write_csv(path, ["node", "p"], rows())
+    assert path.read_bytes() == old
+    assert names(tmp_path) == ["x.csv"]
+
+
+@pytest.mark.parametrize("name", ["a", "A-1_b.c", "x" * 64, "...", "-1"])
+def test_good_names(name):
+    assert storage.check_name(name, "run name") == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "x" * 65, "a b", "a/b", "../a", ".", "..", "ä", "a\n", "a\0", "$(x)", "y" * 10**6]
+)
+def test_bad_names(name):
+    with pytest.raises(InputError, match="study name") as caught:
+        storage.check_name(name, "study name")
+    assert len(str(caught.value)) < 250
+    assert "\n" not in str(caught.value)
