@@ -1,3 +1,22 @@
 """Disentangled node representations on graphs (LGD-GCN)."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lgdgcn.estimator import LGDClassifier
+    from lgdgcn.models import LGDGCN
+    from lgdgcn.nn import LGDConv
+
+__all__ = ["LGDGCN", "LGDClassifier", "LGDConv", "__version__"]
 __version__ = "0.1.0"
+
+_HOMES = {"LGDClassifier": "estimator", "LGDGCN": "models", "LGDConv": "nn"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the main classes on first use, so that the command line starts at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lgdgcn' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"lgdgcn.{_HOMES[name]}"), name)

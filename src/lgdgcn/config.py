@@ -6,6 +6,7 @@ are installed.
 
 import dataclasses
 import difflib
+import json
 import math
 import tomllib
 from dataclasses import dataclass
@@ -68,7 +69,9 @@ class Settings:
     lambda_div: float = _number(0.01, "weight of the diversity loss", low=0)
     update_rate: float = _number(0.5, "share U_r of new statistics per epoch", low=0, high=1)
     precision: str = _choice(
-        "variant", "what stands for the inverse covariance", ("variant", "scaled", "exact", "released")
+        "variant",
+        "what stands for the inverse covariance",
+        ("variant", "scaled", "exact", "released"),
     )
     # Baselines
     heads: int = _number(8, "attention heads (gat)", low=1)
@@ -78,7 +81,7 @@ class Settings:
     theta: float = _number(0.5, "strength of the identity mapping (gcnii)", above=0)
     # Training
     normalize_features: bool = _flag(False, "scale every node's features to sum 1")
-    lr: float = _number(0.01, "learning rate", above=0)
+    lr: float = _number(0.01, "learning rate", above=0, high=1e30)  # float32 holds its steps
     weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0)
     epochs: int = _number(1000, "most epochs", low=1)
     patience: int = _number(100, "epochs without a better validation score", low=1)
@@ -124,10 +127,7 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise InputError(f"--set got {text!r}; write key=value, for example lr=0.05")
-        try:
-            parsed[key.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            parsed[key.strip()] = value.strip()
+        parsed[key.strip()] = _assigned(value.strip())
     return parsed
 
 
@@ -137,7 +137,7 @@ def from_toml(path: Path) -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # tomllib raises all but the first
         raise InputError(f"{path}: not a TOML file ({error})") from None
     settings = document.get("settings", document)
     if not isinstance(settings, dict):
@@ -162,7 +162,7 @@ def preset(dataset: str, model: str, variant: str | None = None) -> dict[str, An
 
 def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
     name, kind = field.name, field.type
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and type(value) is int and abs(value) < 2**1023:
         value = float(value)
     if type(value) is not kind:
         expected = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
@@ -177,7 +177,7 @@ def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
             (value > limits["above"], f"above {limits['above']}"),
             (value < limits["below"], f"below {limits['below']}"),
         ]
-        if not math.isfinite(value):
+        if kind is float and not math.isfinite(value):
             raise InputError(f"{name} is {value}; it must be a finite number")
         for holds, rule in rules:
             if not holds:
@@ -185,10 +185,18 @@ def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
     return value
 
 
+def _assigned(text: str) -> Any:
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return document["value"] if len(document) == 1 else text
+
+
 def _toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
+        # JSON's strings are TOML's, but for the one control character that JSON lets through
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

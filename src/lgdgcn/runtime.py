@@ -34,7 +34,7 @@ def select_device(name: str = "auto") -> torch.device:
         raise InputError(f"device is {name!r}; use auto, cpu, cuda or cuda:N")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         count = torch.cuda.device_count()
-        raise InputError(f"device is {name!r}, but torch sees {count} CUDA devices; use auto or cpu")
+        raise InputError(f"device is {name!r}, but torch sees {count} GPUs; use auto or cpu")
     return device
 
 

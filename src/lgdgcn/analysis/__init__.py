@@ -1,1 +1,1 @@
-"""."""
+"""What people look at: measures and pictures of disentanglement."""

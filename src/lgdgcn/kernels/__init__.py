@@ -14,9 +14,19 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.kernels import reference
+from lgdgcn.kernels.reference import unit_length
 from lgdgcn.kernels.structure import Neighbours, Union, neighbours
 
-__all__ = ["Neighbours", "Union", "aggregate", "nearest", "neighbours", "route", "symmetrize"]
+__all__ = [
+    "Neighbours",
+    "Union",
+    "aggregate",
+    "nearest",
+    "neighbours",
+    "route",
+    "symmetrize",
+    "unit_length",
+]
 
 _CHOICES = ("torch", "numba")
 
@@ -140,5 +150,5 @@ def _backend(device: torch.device, dtype: torch.dtype = torch.float32) -> Module
 def _compiled() -> tuple[ModuleType | None, str]:
     try:
         return import_module("lgdgcn.kernels.cpu"), ""
-    except ImportError as error:
+    except (ImportError, RuntimeError) as error:  # numba refuses to load without a cache folder
         return None, str(error)

@@ -62,7 +62,7 @@ class _Route(torch.autograd.Function):
         row_ptr, source, order, out_ptr, out_entry = map(_numpy, ctx.lists)
         through = torch.zeros_like(grad).numpy()  # gradient through the edges
         cursor = np.zeros(z.size(0), np.int64)
-        room = max(1, _EDGE_BYTES // max(1, z[0].numel() * z.element_size()))
+        room = max(1, _EDGE_BYTES // max(1, z.size(1) * z.size(2) * z.element_size()))
         start = 0
         while start < z.size(0):
             stop = int(np.searchsorted(row_ptr, row_ptr[start] + room, side="right")) - 1

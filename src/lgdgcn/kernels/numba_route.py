@@ -153,7 +153,7 @@ def route_forward(
                     chance[order[first + e], m] = p[0, e, m]
 
 
-@njit
+@njit(fastmath=_FAST)
 def _edge_backward(
     z: Array,
     s: int,
@@ -167,15 +167,17 @@ def _edge_backward(
     edge_grad: Array,
     at: int,
 ) -> None:
-    """Pass the softmax of one edge backwards; score `[M]` holds what p already received."""
+    """Pass one edge backwards; score `[M]` holds what p already received."""
     mean = z.dtype.type(0)
     for m in range(z.shape[1]):
         score[m] += _dot(back, 0, z, s, m)
         mean += p[step, e, m] * score[m]
     for m in range(z.shape[1]):
         slope = p[step, e, m] * (score[m] - mean) * sharp
+        weight = p[step, e, m]
         _add(back, 1, slope, z, s, m)
-        _add(edge_grad, at, slope, c, step, m)
+        for x in range(z.shape[2]):
+            edge_grad[at, m, x] += slope * c[step, m, x] + weight * back[0, m, x]
 
 
 @njit(parallel=True, cache=True)
@@ -243,13 +245,13 @@ def route_backward(
                         back[1, m, x] = zero
                 for e in range(degree):
                     at = first - base + e
-                    for m in range(channels):
-                        if final:
+                    if final:
+                        for m in range(channels):
                             for x in range(size):
-                                edge_grad[at, m, x] = p[step, e, m] * back[0, m, x]
-                        else:
-                            _add(edge_grad, at, p[step, e, m], back, 0, m)
+                                edge_grad[at, m, x] = zero
                     if uniform_start and step == 0:
+                        for m in range(channels):
+                            _add(edge_grad, at, p[step, e, m], back, 0, m)
                         continue
                     for m in range(channels):
                         score[m] = zero

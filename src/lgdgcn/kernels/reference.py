@@ -7,12 +7,12 @@ from torch import Tensor
 
 from lgdgcn.kernels.structure import Union, neighbours
 
-__all__ = ["aggregate", "nearest", "route", "symmetrize"]
+__all__ = ["aggregate", "nearest", "route", "symmetrize", "unit_length"]
 
 _TILE = 1 << 20  # distances held at once: two buffers of 4 MiB in float32
 
 
-class _Normalise(torch.autograd.Function):
+class _UnitLength(torch.autograd.Function):
     """v / ||v||; the zero vector stays zero and passes no gradient.
 
     A function of its own because autograd's rsqrt needs ||v||^-3, which overflows long before
@@ -36,8 +36,9 @@ class _Normalise(torch.autograd.Function):
         return back
 
 
-def _normalise(v: Tensor) -> Tensor:
-    unit: Tensor = _Normalise.apply(v)  # type: ignore[no-untyped-call]
+def unit_length(v: Tensor) -> Tensor:
+    """Scale the last axis to Euclidean length 1; zero vectors stay zero, with zero gradient."""
+    unit: Tensor = _UnitLength.apply(v)  # type: ignore[no-untyped-call]
     return unit
 
 
@@ -66,7 +67,7 @@ def route(
             chance = score.softmax(-1)
         units = own.index_add(0, target, chance.unsqueeze(-1) * incoming)
         if step < iterations - 1 or normalize_last:
-            units = _normalise(units)
+            units = unit_length(units)
     return units.to(z.dtype), chance.to(z.dtype)
 
 

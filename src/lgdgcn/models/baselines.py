@@ -4,6 +4,8 @@ All take ``(x, edge_index)`` with dense or sparse ``x`` and return class scores;
 their input, as their papers do.
 """
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from torch_geometric.nn import APPNP, GATConv, GCN2Conv, GCNConv, GMMConv
 from torch_geometric.nn.dense import Linear
 from torch_geometric.utils import degree
 
-__all__ = ["APPNPNet", "GAT", "GCN", "GCNII", "MLP", "MoNet"]
+__all__ = ["GAT", "GCN", "GCNII", "MLP", "APPNPNet", "MoNet"]
 
 
 def feature_dropout(x: Tensor, p: float, training: bool) -> Tensor:
@@ -45,7 +47,8 @@ class MLP(nn.Module):
         """Return class scores ``[N, C]``."""
         for layer in self.layers[:-1]:
             x = layer(feature_dropout(x, self.dropout, self.training)).relu()
-        return self.layers[-1](feature_dropout(x, self.dropout, self.training))
+        x = self.layers[-1](feature_dropout(x, self.dropout, self.training))
+        return x
 
 
 class GCN(nn.Module):
@@ -69,7 +72,8 @@ class GCN(nn.Module):
         """Return class scores ``[N, C]``."""
         for layer in self.layers[:-1]:
             x = layer(feature_dropout(x, self.dropout, self.training), edge_index).relu()
-        return self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index)
+        x = self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index)
+        return x
 
 
 class GAT(nn.Module):
@@ -100,7 +104,8 @@ class GAT(nn.Module):
         """Return class scores ``[N, C]``."""
         for layer in self.layers[:-1]:
             x = F.elu(layer(feature_dropout(x, self.dropout, self.training), edge_index))
-        return self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index)
+        x = self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index)
+        return x
 
 
 class MoNet(nn.Module):
@@ -121,7 +126,7 @@ class MoNet(nn.Module):
         self.dropout = dropout
         self.layers = nn.ModuleList(
             GMMConv(size_in, size_out, dim=2, kernel_size=kernel_size)
-            for size_in, size_out in zip(sizes[:-1], sizes[1:], strict=True)
+            for size_in, size_out in pairwise(sizes)
         )
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -130,7 +135,8 @@ class MoNet(nn.Module):
         pseudo = inverse_root[edge_index].t()  # [E, 2] coordinates of an edge
         for layer in self.layers[:-1]:
             x = layer(feature_dropout(x, self.dropout, self.training), edge_index, pseudo).relu()
-        return self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index, pseudo)
+        x = self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index, pseudo)
+        return x
 
 
 class APPNPNet(nn.Module):
@@ -148,14 +154,13 @@ class APPNPNet(nn.Module):
         dropout: float = 0.5,
     ) -> None:
         super().__init__()
-        self.predict = MLP(
-            in_channels, hidden_channels, out_channels, num_layers, dropout=dropout
-        )
+        self.predict = MLP(in_channels, hidden_channels, out_channels, num_layers, dropout=dropout)
         self.propagate = APPNP(propagation, alpha, dropout=dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return class scores ``[N, C]``."""
-        return self.propagate(self.predict(x, edge_index), edge_index)
+        scores: Tensor = self.propagate(self.predict(x, edge_index), edge_index)
+        return scores
 
 
 class GCNII(nn.Module):
@@ -185,4 +190,5 @@ class GCNII(nn.Module):
         h = start = self.encoder(feature_dropout(x, self.dropout, self.training)).relu()
         for layer in self.layers:
             h = layer(F.dropout(h, self.dropout, self.training), start, edge_index).relu()
-        return self.classifier(F.dropout(h, self.dropout, self.training))
+        scores: Tensor = self.classifier(F.dropout(h, self.dropout, self.training))
+        return scores

@@ -1,7 +1,7 @@
 """The network: L layers, dropout and a linear classifier (Sec. 3.4)."""
 
-from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple, cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -78,10 +78,10 @@ class LGDGCN(nn.Module):
         self.projection = (
             FactorProjection(in_channels, hidden_channels, factors) if shared else None
         )
-        self.layers = nn.ModuleList()
+        layers = []
         for layer in range(num_layers):
             is_global = self.variant.global_layers == "every" or layer == num_layers - 1
-            self.layers.append(
+            layers.append(
                 LGDConv(
                     None if shared else in_channels if layer == 0 else hidden_channels,
                     hidden_channels,
@@ -97,13 +97,14 @@ class LGDGCN(nn.Module):
                     variant=self.variant,
                 )
             )
+        self.layers = cast("Sequence[LGDConv]", nn.ModuleList(layers))
         self.classifier = nn.Linear(hidden_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draw new weights and forget all statistics."""
         for module in [self.projection, *self.layers, self.classifier]:
             if module is not None:
-                module.reset_parameters()  # type: ignore[operator]
+                module.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return the class scores ``[N, C]``."""

@@ -31,7 +31,8 @@ def precision_matrix(cov: Tensor, kind: Precision = "scaled") -> Tensor:
         Matrices of shape ``[M, d, d]``.
     """
     if kind == "released":
-        return F.normalize(torch.linalg.pinv(F.normalize(cov, dim=-1)), dim=-1)
+        rows = F.normalize(cov, dim=-1).nan_to_num()  # pinv raises on NaN; the loss shall name it
+        return F.normalize(torch.linalg.pinv(rows), dim=-1)
     inverse = torch.cholesky_inverse(_cholesky(cov, kind))
     if kind == "exact":
         return inverse
@@ -82,7 +83,9 @@ def _cholesky(cov: Tensor, kind: Precision) -> Tensor:
     share = SHRINKAGE if kind == "scaled" else 16 * torch.finfo(cov.dtype).eps
     ridge = share * _mean_diagonal(cov).clamp_min(SMALLEST_VARIANCE)
     eye = torch.eye(cov.size(-1), dtype=cov.dtype, device=cov.device)
-    return torch.linalg.cholesky(cov + ridge * eye)
+    lower, failed = torch.linalg.cholesky_ex(cov + ridge * eye)
+    # NaN instead of an exception: the training loop names the loss it turns up in
+    return torch.where(failed[..., None, None] == 0, lower, torch.nan)
 
 
 def _mean_diagonal(matrices: Tensor) -> Tensor:

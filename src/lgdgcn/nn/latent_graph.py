@@ -23,7 +23,7 @@ class LatentGraph(NamedTuple):
 
     row_ptr: Tensor  # [M * N + 1]
     source: Tensor  # [nnz]
-    mutual: Tensor  # [nnz] both ends list each other
+    mutual: Tensor  # [nnz] both ends choose the edge; always so in CkNN, whose rule is symmetric
 
     @property
     def edge_index(self) -> Tensor:
@@ -90,12 +90,16 @@ def latent_graph(units: Tensor, k: int, kind: GraphKind = "cknn") -> LatentGraph
         row_ptr = empty.new_zeros(factors * nodes + 1)
         return LatentGraph(row_ptr, empty, empty.bool())
     index, squared = kernels.nearest(units.transpose(0, 1), k)  # [M, N, k]
-    keep = None
-    if kind == "cknn":
-        reach = squared[..., -1].sqrt()  # [M, N] distance to the k-th neighbour
-        other = reach.gather(1, index.flatten(1)).view_as(index)
-        keep = squared < reach.unsqueeze(-1) * other
-    return LatentGraph(*kernels.symmetrize(index, keep))
+    if kind == "knn":
+        return LatentGraph(*kernels.symmetrize(index))
+    # d^4 < r_i^2 r_j^2: without roots, and exact for float32 points, so ties stay ties
+    squared = squared.double()
+    reach = squared[..., -1]  # [M, N] to the k-th neighbour
+    other = reach.gather(1, index.flatten(1)).view_as(index)
+    row_ptr, source, mutual = kernels.symmetrize(
+        index, squared.square() < reach.unsqueeze(-1) * other
+    )
+    return LatentGraph(row_ptr, source, torch.ones_like(mutual))
 
 
 def knn_graph(z: Tensor, k: int) -> Tensor:

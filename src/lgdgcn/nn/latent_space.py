@@ -1,11 +1,20 @@
 """Eq. 2, 3, 5 and 6: the units as a Gaussian mixture with one component per factor."""
 
-from typing import Literal
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
-from lgdgcn.nn.gaussian import Precision, log_determinant, log_likelihood, precision_matrix
+from lgdgcn.errors import LGDWarning
+from lgdgcn.nn.gaussian import (
+    SMALLEST_VARIANCE,
+    Precision,
+    log_determinant,
+    log_likelihood,
+    precision_matrix,
+)
 
 __all__ = ["LatentSpace", "diversity", "diversity_loss", "space_loss"]
 
@@ -62,7 +71,9 @@ def diversity(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scal
         >>> diversity(units, mean, cov).round().tolist()
         [1.0, 0.0]
     """
-    return torch.linalg.det(_gram(z, mean, cov, precision))
+    rows = _likelihood_rows(z, mean, cov, precision)
+    volume: Tensor = torch.linalg.det(rows @ rows.mT)
+    return volume
 
 
 def diversity_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scaled") -> Tensor:
@@ -71,11 +82,12 @@ def diversity_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = 
     Returns:
         One loss per node, at least 0. Shape ``[N]``.
     """
-    gram = _gram(z, mean, cov, precision)
+    rows = _likelihood_rows(z, mean, cov, precision)
     # float64, because in float32 the jitter is no larger than the rounding of the products
+    gram = rows.double() @ rows.double().mT
     eye = torch.eye(gram.size(-1), dtype=torch.float64, device=gram.device)
-    jittered = (gram.double() + JITTER * eye) / (1 + JITTER)  # the diagonal stays 1
-    return -log_determinant(jittered).to(gram.dtype)
+    jittered = (gram + JITTER * eye) / (1 + JITTER)  # the diagonal stays 1
+    return -log_determinant(jittered).to(rows.dtype)
 
 
 class LatentSpace(nn.Module):
@@ -134,6 +146,13 @@ class LatentSpace(nn.Module):
         self.mean.lerp_(new_mean, rate)
         self.cov.lerp_(new_cov, rate)
         self.updates += 1
+        if bool((self.cov.diagonal(dim1=-2, dim2=-1).mean(-1) <= SMALLEST_VARIANCE).any()):
+            warnings.warn(
+                "all nodes have the same unit in a factor, so its losses say nothing; "
+                "check for constant features or a learning rate that is too high",
+                LGDWarning,
+                stacklevel=2,
+            )
 
     def space_loss(self, units: Tensor) -> Tensor:
         """Mean of :func:`space_loss` over the nodes."""
@@ -143,17 +162,23 @@ class LatentSpace(nn.Module):
         """Mean of :func:`diversity_loss` over the nodes."""
         return diversity_loss(units, self.mean, self.cov, self.precision).mean()
 
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
+        """Move to another device or type, but keep the statistics out of half precision."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        dtype = torch.promote_types(self.mean.dtype, torch.float32)
+        self.mean, self.cov = self.mean.to(dtype), self.cov.to(dtype)
+        return self
+
     def __repr__(self) -> str:
         factors, channels = self.mean.shape
         return f"{type(self).__name__}(M={factors}, d={channels}, precision={self.precision!r})"
 
 
-def _gram(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision) -> Tensor:
-    """Inner products of a node's unit-length likelihood rows, ``[N, M, M]``."""
+def _likelihood_rows(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision) -> Tensor:
+    """Unit-length likelihood row of every unit, ``[N, M, M]``; formed in log space."""
     log_rows = log_likelihood(*_working_precision(z, mean, cov), kind)  # [N, M, M]
     log_norm = 0.5 * torch.logsumexp(2 * log_rows, dim=-1, keepdim=True)
-    rows = (log_rows - log_norm).exp()
-    return rows @ rows.mT
+    return (log_rows - log_norm).exp()
 
 
 def _working_precision(z: Tensor, mean: Tensor, cov: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from lgdgcn.kernels.reference import _normalise as unit_length
+from lgdgcn.kernels import unit_length
 
 __all__ = ["FactorProjection", "split_factors"]
 
@@ -24,7 +24,9 @@ def split_factors(h: Tensor, factors: int) -> Tensor:
         >>> split_factors(torch.tensor([[3.0, 4.0, 0.0, 0.0]]), factors=2).tolist()
         [[[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]]
     """
-    return unit_length(h.unflatten(-1, (factors, -1)))
+    parts = h.reshape(h.size(0), factors, h.size(1) // factors)
+    wide = parts.to(torch.promote_types(h.dtype, torch.float32))  # squares overflow half precision
+    return unit_length(wide).to(h.dtype)
 
 
 class FactorProjection(nn.Module):

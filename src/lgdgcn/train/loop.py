@@ -74,7 +74,7 @@ class Run:
     def finished(self) -> bool:
         """Whether the epochs or the patience are used up."""
         waited = self.progress.epoch - self.progress.best_epoch
-        return self.progress.epoch >= self.settings.epochs or waited > self.settings.patience
+        return self.progress.epoch >= self.settings.epochs or waited >= self.settings.patience
 
     def train(self, on_epoch: Callable[[Metrics], Any] = lambda metrics: None) -> None:
         """Train to the end; ``on_epoch`` sees every epoch's metrics and may raise to stop."""

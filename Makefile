@@ -1,0 +1,37 @@
+# make train   set up, train on the synthetic graph, show the table and the figure
+# make test    set up, check style, types and imports, run all tests
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: train test lint clean
+
+train: .venv/.ready
+	$(BIN)/lgdgcn train synthetic --compare mlp,gcn,disengcn
+
+test: .venv/.ready-dev lint
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+lint: .venv/.ready-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.venv/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "lgdgcn needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 2; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null \
+	  || { echo "python3-venv is missing, installing it"; apt-get install -y -q python3-venv; } \
+	  || { echo "install python3-venv first: sudo apt install python3-venv"; exit 2; }
+	@echo "setting up .venv (once; PyTorch is large, this takes a few minutes)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(PIP) -e .
+	@touch $@
+
+.venv/.ready-dev: .venv/.ready
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv build src/*.egg-info

@@ -1,0 +1,5 @@
+"""``python -m lgdgcn``."""
+
+from lgdgcn.cli import main
+
+main()

@@ -1,0 +1,85 @@
+"""Figures of a trained model."""
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from lgdgcn.storage import atomic_write
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+__all__ = ["COLORS", "plot_units"]
+
+# Okabe-Ito, told apart by colour-blind readers, then lighter shades of the same hues
+COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
+MOST_POINTS = 1600  # t-SNE takes a few seconds for these
+
+
+def plot_units(units: Tensor, path: Path, title: str, seed: int = 0) -> None:
+    """Draw the units of all factors: a t-SNE map and the correlation of their channels.
+
+    Args:
+        units: Units. Shape ``[N, M, d]``.
+        path: PNG file to write.
+        title: What is shown.
+        seed: Seed of the sample and the map.
+    """
+    values = units.detach().cpu().double().numpy()
+    nodes, factors, channels = values.shape
+    chosen = np.sort(
+        np.random.default_rng(seed).permutation(nodes)[: max(2, MOST_POINTS // factors)]
+    )
+    points = values[chosen].reshape(-1, channels)
+    factor = np.tile(np.arange(factors), len(chosen))
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.8), layout="constrained")
+    figure.suptitle(title, fontsize=13)
+    position = _map(points, seed)
+    for m in range(factors):
+        mine = factor == m
+        color = COLORS[m % len(COLORS)]
+        left.scatter(*position[mine].T, s=7, color=color, linewidths=0, label=f"factor {m + 1}")
+    left.set_title("t-SNE map of the units", fontsize=11)
+    left.set_xticks([])
+    left.set_yticks([])
+    left.legend(markerscale=2.5, frameon=False, ncols=min(factors, 4), loc="upper center",
+                bbox_to_anchor=(0.5, -0.01), handletextpad=0.1, columnspacing=1.0)  # fmt: skip
+
+    image = right.imshow(_correlation(values.reshape(nodes, -1)), vmin=0, vmax=1, cmap="magma_r")
+    for m in range(1, factors):
+        right.axhline(m * channels - 0.5, color="white", linewidth=1)
+        right.axvline(m * channels - 0.5, color="white", linewidth=1)
+    middle = np.arange(factors) * channels + (channels - 1) / 2
+    right.set_xticks(middle, [str(m + 1) for m in range(factors)])
+    right.set_yticks(middle, [str(m + 1) for m in range(factors)])
+    right.tick_params(length=0)
+    right.set_xlabel("factor")
+    right.set_title("|correlation| of the channels", fontsize=11)
+    figure.colorbar(image, ax=right, shrink=0.85)
+    atomic_write(path, lambda file: figure.savefig(file, format="png", dpi=150))
+    plt.close(figure)
+
+
+def _map(points: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
+    """Two dimensions by t-SNE; too few or identical points fall back to their first two."""
+    from sklearn.manifold import TSNE
+
+    if len(points) < 5 or np.ptp(points, axis=0).max() == 0:
+        return np.hstack([points, np.zeros((len(points), 2))])[:, :2]
+    perplexity = min(30.0, (len(points) - 1) / 3)
+    start = "pca" if min(points.shape) > 1 else "random"
+    tsne = TSNE(perplexity=perplexity, init=start, max_iter=500, random_state=seed)
+    return np.asarray(tsne.fit_transform(points), dtype=np.float64)
+
+
+def _correlation(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Absolute correlation of the columns; 0 where a column is constant."""
+    centred = values - values.mean(0)
+    norm = np.linalg.norm(centred, axis=0)
+    safe = np.where(norm > 0, norm, 1)
+    correlation: npt.NDArray[np.float64] = np.abs((centred / safe).T @ (centred / safe))
+    return correlation

@@ -1,0 +1,204 @@
+"""The command line: verbs only. Everything heavy is imported inside the verb that needs it."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lgdgcn import __version__
+from lgdgcn.errors import LGDError, LGDWarning
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Disentangled node representations on graphs: which factor explains each edge, which "
+    "nodes are alike in it, and what class each node has.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+TRAIN_EXAMPLES = """
+Examples:
+
+  lgdgcn train synthetic --compare mlp,gcn,disengcn
+
+  lgdgcn train cora --variant released --seeds 10
+
+  lgdgcn train my-graph/ --set factors=8 --set hidden_channels=64 --out runs/mine
+
+  lgdgcn train cora --out runs/cora --resume
+"""
+
+PREDICT_EXAMPLES = """
+Examples:
+
+  lgdgcn predict runs/cora-lgdgcn --out predictions.csv
+
+  lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
+"""
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"lgdgcn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(epilog=TRAIN_EXAMPLES)
+def train(
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="A data set (see: lgdgcn data list), synthetic:factors=8,seed=1, or a folder "
+            "with edges.csv and nodes.csv."
+        ),
+    ] = "synthetic",
+    model: Annotated[
+        str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii or mlp.")
+    ] = "lgdgcn",
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            help="paper (the text) or released (the authors' code).", show_default="paper"
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Number of runs, seeded 0, 1, 2 and so on.")] = 1,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of settings, for example a run's config.toml.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder.", show_default="runs/DATASET-MODEL")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted run.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run in the folder.")
+    ] = False,
+    compare: Annotated[
+        str, typer.Option(metavar="MODEL,…", help="Also train these models on the same graph.")
+    ] = "",
+    split: Annotated[
+        str, typer.Option(help="standard, or random: another split of the same size per seed.")
+    ] = "standard",
+    features: Annotated[
+        str | None, typer.Option(help="Make features from the structure: degree or identity.")
+    ] = None,
+    root: Annotated[
+        str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
+    ] = None,
+) -> None:
+    """Train a model on a graph and show how good it is."""
+    from lgdgcn.commands.graph_source import GraphSource
+    from lgdgcn.commands.train import train as run
+
+    run(
+        GraphSource(dataset, root, split, features),
+        model=model,
+        variant=variant,
+        seeds=seeds,
+        assignments=assignments or [],
+        config=config,
+        device=device,
+        folder=out,
+        resume=resume,
+        overwrite=overwrite,
+        compare=[name.strip() for name in compare.split(",") if name.strip()],
+    )
+
+
+@app.command(epilog=PREDICT_EXAMPLES)
+def predict(
+    run: Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write.")],
+    graph: Annotated[
+        str | None,
+        typer.Option(help="Folder or data set to predict.", show_default="the run's own graph"),
+    ] = None,
+    edges: Annotated[
+        bool, typer.Option("--edges", help="Also write every edge's factors, to NAME-edges.csv.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+) -> None:
+    """Write the predicted label, its probability and the factor behind it for every node."""
+    from lgdgcn.commands.predict import predict as write
+
+    write(run, out, graph=graph, edges=edges, device=device)
+
+
+@data_app.command("list")
+def data_list() -> None:
+    """List the data sets and where they are."""
+    from lgdgcn.commands.data import list_sets
+
+    list_sets()
+
+
+@data_app.command("info")
+def data_info(name: Annotated[str, typer.Argument(help="Data set or folder.")]) -> None:
+    """Describe one graph."""
+    from lgdgcn.commands.data import show_info
+
+    show_info(name)
+
+
+@data_app.command("get")
+def data_get(name: Annotated[str, typer.Argument(help="Data set.")]) -> None:
+    """Download a data set into the cache, verified."""
+    from lgdgcn.commands.data import get_set
+
+    get_set(name)
+
+
+def main() -> None:
+    """Run the command line; every expected error is one line and an exit code of its own."""
+    warnings.showwarning = _show_warning
+    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+    try:
+        app()
+    except LGDError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("interrupted", 130)
+    except BrokenPipeError:  # the reader went away, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except Exception as error:
+        if os.environ.get("LGDGCN_DEBUG"):
+            raise
+        hint = "set LGDGCN_DEBUG=1 to see where, and please report it"
+        _fail(f"internal error: {type(error).__name__}: {error} ({hint})", 1)
+
+
+def _fail(message: str, exit_code: int) -> None:
+    print(f"lgdgcn: {message}", file=sys.stderr)  # noqa: T201
+    sys.exit(exit_code)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], *where: Any, **more: Any
+) -> None:
+    if issubclass(category, LGDWarning) or os.environ.get("LGDGCN_DEBUG"):
+        print(f"lgdgcn: warning: {message}", file=sys.stderr)  # noqa: T201

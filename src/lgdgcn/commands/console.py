@@ -1,0 +1,69 @@
+"""Tables and progress bars."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from lgdgcn.train.loop import Run
+
+__all__ = ["epoch_progress", "out", "percent", "print_table"]
+
+out = Console(highlight=False)
+_err = Console(stderr=True, highlight=False)
+
+
+def percent(value: float | None, spread: float | None = None) -> str:
+    """Format a share: ``83.5``, with its spread ``83.5 ± 0.4``, or a dash."""
+    if value is None:
+        return "–"
+    return f"{100 * value:.1f}" + (f" ± {100 * spread:.1f}" if spread is not None else "")
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, first column left, the others right."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for number, name in enumerate(header):
+        table.add_column(name, justify="left" if number == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+@contextmanager
+def epoch_progress(label: str, runs: int) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
+    """Show one bar per run on standard error; it jumps to its end when training stops early."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[note]}"),
+    )
+    with Progress(*columns, console=_err, transient=True) as progress:
+        tasks: dict[int, TaskID] = {}
+
+        def on_epoch(run: Run, metrics: dict[str, Any]) -> None:
+            if run.seed not in tasks:
+                text = label if runs == 1 else f"{label}, run {len(tasks) + 1} of {runs}"
+                total = run.settings.epochs
+                tasks[run.seed] = progress.add_task(text, total=total, note="")
+            note = (
+                f"loss {metrics['total']:.3f}, validation {percent(run.progress.best_score)} "
+                f"at epoch {run.progress.best_epoch}"
+            )
+            done = run.progress.epoch
+            total = done if run.finished else run.settings.epochs
+            progress.update(tasks[run.seed], completed=done, total=total, note=note)
+
+        yield on_epoch

@@ -1,0 +1,79 @@
+"""``lgdgcn predict``: labels, probabilities and factors as CSV."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.analysis.disentanglement import both_directions
+from lgdgcn.commands.console import out as console
+from lgdgcn.commands.graph_source import GraphSource
+from lgdgcn.errors import InputError
+from lgdgcn.models import LGDOutput
+from lgdgcn.runtime import select_device, set_threads
+from lgdgcn.storage import write_csv
+from lgdgcn.train.trained import TrainedModel
+
+__all__ = ["predict"]
+
+
+def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str) -> None:
+    """Predict every node of the run's graph or of another one."""
+    if not (run / "model.safetensors").is_file():
+        raise InputError(f"{run} holds no finished run; train one with: lgdgcn train --out {run}")
+    source = _source(run, graph)
+    set_threads()
+    trained = TrainedModel.load(run / "model.safetensors", select_device(device))
+    data = source.load(require_labels=False)
+    output = trained(data)
+    ids = list(getattr(data, "node_ids", range(data.x.size(0))))
+    factors = trained.dominant_factors(output)
+    header = ["node", "label", "probability"] + ([] if factors is None else ["factor"])
+    write_csv(out, header, _node_rows(trained, output, ids, factors))
+    console.print(f"{len(ids)} nodes: {out}", soft_wrap=True)
+    if edges:
+        path = out.with_name(f"{out.stem}-edges.csv")
+        rows = list(_edge_rows(data, output, ids))
+        count = trained.settings.factors
+        write_csv(path, ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))], rows)
+        console.print(f"{len(rows)} edges: {path}", soft_wrap=True)
+
+
+def _source(run: Path, graph: str | None) -> GraphSource:
+    try:
+        saved = tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))["run"]
+        source = GraphSource(
+            saved["dataset"], saved.get("root"), saved["split"], saved.get("features")
+        )
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError):
+        raise InputError(f"{run / 'config.toml'} is missing or not a run's configuration") from None
+    return source if graph is None else GraphSource(graph, source.root, features=source.features)
+
+
+def _node_rows(
+    trained: TrainedModel, output: LGDOutput, ids: list[Any], factors: Tensor | None
+) -> Iterator[list[Any]]:
+    probabilities = trained.task.probabilities(output.logits).cpu()
+    predicted = trained.task.predict(output.logits).cpu()
+    for node, name in enumerate(ids):
+        if trained.task.multi_label:
+            chosen = predicted[node].nonzero().flatten().tolist()
+            label: Any = "|".join(str(trained.classes[c]) for c in chosen)
+            probability = probabilities[node, chosen].min().item() if chosen else None
+        else:
+            label = trained.classes[int(predicted[node])]
+            probability = probabilities[node].max().item()
+        cells = [name, label, "" if probability is None else f"{probability:.6f}"]
+        yield cells + ([] if factors is None else [int(factors[node]) + 1])
+
+
+def _edge_rows(data: Data, output: LGDOutput, ids: list[Any]) -> Iterator[list[Any]]:
+    if not output.layers:
+        raise InputError("--edges: only lgdgcn and disengcn know the factors of an edge")
+    pairs, mean = both_directions(data.edge_index, output.layers[-1].edge_factors.cpu())
+    strongest = mean.argmax(1) + 1
+    for (source, target), factor, row in zip(pairs.t().tolist(), strongest, mean, strict=True):
+        yield [ids[source], ids[target], int(factor), *(f"{p:.6f}" for p in row.tolist())]

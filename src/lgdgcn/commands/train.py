@@ -1,0 +1,158 @@
+"""``lgdgcn train``: train, score, and leave a run folder behind."""
+
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import torch
+
+from lgdgcn.analysis.disentanglement import edge_attribution, routing_entropy
+from lgdgcn.commands.console import epoch_progress, out, percent, print_table
+from lgdgcn.commands.graph_source import GraphSource
+from lgdgcn.config import Settings, from_toml, parse_assignments, preset, resolve, to_toml
+from lgdgcn.errors import InputError
+from lgdgcn.models import MODELS
+from lgdgcn.runtime import StopRequest, select_device, set_threads, stop_on_signals
+from lgdgcn.storage import check_name
+from lgdgcn.train import checkpoint
+from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.session import summary, train_seeds
+from lgdgcn.train.trained import TrainedModel
+
+__all__ = ["default_folder", "train"]
+
+Result = dict[str, Any]
+
+
+def train(
+    source: GraphSource,
+    *,
+    model: str,
+    variant: str | None,
+    seeds: int,
+    assignments: list[str],
+    config: Path | None,
+    device: str,
+    folder: Path | None,
+    resume: bool,
+    overwrite: bool,
+    compare: list[str],
+) -> None:
+    """Train a model and, on the same graph, those it is compared with; print the table."""
+    if seeds < 1:
+        raise InputError(f"--seeds is {seeds}; give at least 1")
+    for name in (model, *compare):
+        if name not in MODELS:
+            raise InputError(f"model is {name!r}; choose from {', '.join(MODELS)}")
+    own = {**(from_toml(config) if config else {}), **parse_assignments(assignments)}
+    if variant is not None:
+        own["variant"] = variant
+    settings = resolve(preset(source.name, model, own.get("variant")), own)
+    where = select_device(device)
+    set_threads()
+    path = folder or default_folder(source.name, model, settings, resume)
+    with stop_on_signals() as stop, RunFolder(path, resume=resume, overwrite=overwrite) as run:
+        result = _train_one(source, model, settings, seeds, where, run, stop)
+        results = [result]
+        for other in compare:
+            chosen = resolve(preset(source.name, other, own.get("variant")))
+            with RunFolder(path / "compared" / other, resume=resume, overwrite=overwrite) as sub:
+                results.append(_train_one(source, other, chosen, seeds, where, sub, stop))
+    _print(source.name, results)
+    out.print(f"run folder: {path}", soft_wrap=True)
+
+
+def default_folder(dataset: str, model: str, settings: Settings, resume: bool) -> Path:
+    """``runs/DATASET-MODEL``, numbered so that nothing is overwritten.
+
+    Resuming takes the newest unfinished one.
+    """
+    name = f"{dataset}-{model}" + ("" if settings.variant == "paper" else f"-{settings.variant}")
+    check_name(name, "the name of the run")
+    number = 1
+    taken: list[Path] = []
+    while (path := Path("runs") / (name if number == 1 else f"{name}-{number}")).exists():
+        taken.append(path)
+        number += 1
+    unfinished = [old for old in taken if not (old / "result.json").exists()]
+    if resume and not unfinished:
+        raise InputError(f"no unfinished run of {name} in runs; name its folder with --out")
+    return unfinished[-1] if resume else path
+
+
+def _train_one(
+    source: GraphSource,
+    model: str,
+    settings: Settings,
+    seeds: int,
+    device: torch.device,
+    folder: RunFolder,
+    stop: StopRequest,
+) -> Result:
+    header = {"dataset": source.dataset, "model": model, "seeds": seeds, "split": source.split}
+    header |= {key: value for key in ("root", "features") if (value := getattr(source, key))}
+    folder.write_config(to_toml("run", header) + "\n" + to_toml("settings", settings.as_dict()))
+    with epoch_progress(MODELS[model].title, seeds) as on_epoch:
+        runs, trained = train_seeds(
+            source.load, settings, model, range(seeds), device, folder, on_epoch=on_epoch, stop=stop
+        )
+    trained.save(folder.model)
+    result: Result = {
+        "dataset": source.dataset,
+        "model": model,
+        "variant": settings.variant if model in ("lgdgcn", "disengcn") else None,
+        "metric": trained.task.metric,
+        **summary(runs),
+        "factors": _factor_scores(trained, source, folder),
+    }
+    folder.write_result(result)
+    for seed in range(seeds):
+        checkpoint.remove(folder.checkpoint(seed))
+    return result
+
+
+def _factor_scores(trained: TrainedModel, source: GraphSource, folder: RunFolder) -> Result:
+    """Measure and draw what the best model knows of the factors."""
+    data = source.load(0)
+    output = trained(data)
+    if not output.layers:
+        return {}
+    from lgdgcn.analysis.plots import plot_units
+
+    last = output.layers[-1]
+    title = f"{MODELS[trained.name].title} on {source.name}: {trained.settings.factors} factors"
+    plot_units(last.units, folder.figure, title)
+    scores: Result = {"routing_entropy": routing_entropy(last.edge_factors)}
+    if "y_factor" in data:
+        edge_factors = last.edge_factors.cpu()
+        scores["edge_attribution"] = edge_attribution(data.edge_index, edge_factors, data.y_factor)
+    return scores
+
+
+def _print(dataset: str, results: list[Result]) -> None:
+    multi_label = results[0]["metric"] == "micro_f1"
+    names = ["micro_f1", "macro_f1"] if multi_label else ["accuracy"]
+    titles = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "accuracy": "accuracy"}
+    header = ["model", *(f"test {titles[name]} %" for name in names), "validation %"]
+    header += ["edge attribution %", "routing entropy", "epochs", "seconds"]
+    rows = []
+    for result in results:
+        runs, factors = result["runs"], result["factors"]
+        cells = [_mean([run["scores"]["test"][name] for run in runs]) for name in names]
+        cells.append(_mean([run["val"] for run in runs]))
+        cells.append(percent(factors.get("edge_attribution")))
+        entropy = factors.get("routing_entropy")
+        cells.append("–" if entropy is None else f"{entropy:.4f}")
+        cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
+        cells.append(f"{sum(run['seconds'] for run in runs) / len(runs):.1f}")
+        rows.append([MODELS[result["model"]].title, *cells])
+    count = len(results[0]["runs"])
+    spread = f", mean ± std of {count} seeds" if count > 1 else ""
+    print_table(f"{dataset}{spread}", header, rows)
+
+
+def _mean(values: list[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return percent(None)
+    return percent(fmean(known), stdev(known) if len(known) > 1 else None)

@@ -1,0 +1,195 @@
+import pytest
+import torch
+
+from lgdgcn import kernels
+from lgdgcn.errors import InputError
+from literal import routing as literal
+from literal.seeds import seeds
+
+SEEDS = seeds(2)  # fresh input every time; ids show the seed
+FLAGS = [(False, True), (True, True), (False, False), (True, False)]
+
+
+def graph(seed, nodes=23, channels=3, size=5, dtype=torch.float64):
+    """Random vectors and edges with duplicates, self loops, a hub (0) and isolated nodes."""
+    torch.manual_seed(seed)
+    z = torch.randn(nodes, channels, size, dtype=dtype)
+    edges = torch.randint(0, nodes - 2, (2, 3 * nodes))
+    hub = torch.stack([torch.arange(nodes - 2), torch.zeros(nodes - 2, dtype=torch.long)])
+    return z, torch.cat([edges, edges[:, :5], hub, torch.tensor([[1, 2], [1, 2]])], dim=1)
+
+
+def gradients(z, edge_index, **options):
+    z = z.detach().requires_grad_()
+    units, chance = kernels.route(z, edge_index, **options)
+    torch.manual_seed(0)
+    loss = (units * torch.randn_like(units)).sum() + (chance * torch.randn_like(chance)).sum()
+    return units.detach(), chance.detach(), torch.autograd.grad(loss, z)[0]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("uniform_start", "normalize_last"), FLAGS)
+@pytest.mark.parametrize(
+    ("channels", "size", "iterations", "tau"),
+    [(3, 5, 3, 0.7), (4, 16, 7, 1.0), (1, 4, 2, 1.0), (4, 1, 3, 0.2), (2, 33, 1, 2.0)],
+)
+def test_equals_the_literal_loop(
+    backend, seed, uniform_start, normalize_last, channels, size, iterations, tau
+):
+    z, edge_index = graph(seed, channels=channels, size=size)
+    z[4] = 0
+    flags = {"uniform_start": uniform_start, "normalize_last": normalize_last}
+    expected = literal.route(z, edge_index, iterations, tau, **flags)
+    for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 2e-4)):
+        found = kernels.route(z.to(dtype), edge_index, iterations, tau, **flags)
+        for got, want in zip(found, expected, strict=True):
+            assert got.dtype == dtype
+            torch.testing.assert_close(
+                got.double(), torch.from_numpy(want), rtol=tolerance, atol=tolerance
+            )
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+@pytest.mark.parametrize(("uniform_start", "normalize_last"), FLAGS)
+def test_gradcheck(backend, iterations, uniform_start, normalize_last):
+    z, edge_index = graph(SEEDS[0], nodes=6, channels=2, size=3)
+
+    def run(z):
+        return kernels.route(
+            z,
+            edge_index,
+            iterations,
+            0.8,
+            uniform_start=uniform_start,
+            normalize_last=normalize_last,
+        )
+
+    assert torch.autograd.gradcheck(run, z.requires_grad_())
+    assert torch.autograd.gradcheck(lambda z: run(z)[0], z)
+    assert torch.autograd.gradcheck(lambda z: run(z)[1], z)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_backends_agree(monkeypatch, seed):
+    pytest.importorskip("numba")
+    z, edge_index = graph(seed, nodes=200, channels=4, size=16)
+    z = torch.nn.functional.normalize(z, dim=-1)
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
+        results = []
+        for name in ("torch", "numba"):
+            monkeypatch.setenv("LGDGCN_BACKEND", name)
+            results.append(gradients(z.to(dtype), edge_index, iterations=4))
+        for a, b in zip(*results, strict=True):
+            torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
+
+
+def test_gradient_in_pieces_is_the_same(monkeypatch):
+    cpu = pytest.importorskip("lgdgcn.kernels.cpu")
+    monkeypatch.setenv("LGDGCN_BACKEND", "numba")
+    z, edge_index = graph(SEEDS[0])
+    whole = gradients(z, edge_index)
+    monkeypatch.setattr(cpu, "_EDGE_BYTES", 10 * z[0].numel() * z.element_size())
+    for a, b in zip(whole, gradients(z, edge_index), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_isolated_nodes_keep_their_direction(backend):
+    z, edge_index = graph(SEEDS[0])
+    unit = torch.nn.functional.normalize(z, dim=-1)
+    torch.testing.assert_close(kernels.route(z, edge_index)[0][-2:], unit[-2:])
+    plain = kernels.route(z, edge_index, normalize_last=False)[0]
+    assert torch.equal(plain[-2:], z[-2:])
+    none = torch.empty(2, 0, dtype=torch.long)
+    units, chance = kernels.route(z, none)
+    torch.testing.assert_close(units, unit)
+    assert chance.shape == (0, 3)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e-25])
+def test_equal_and_zero_vectors_give_finite_gradients(backend, value):
+    z, edge_index = graph(SEEDS[0], dtype=torch.float32)
+    units, chance, grad = gradients(torch.full_like(z, value), edge_index)
+    assert torch.isfinite(grad).all()
+    torch.testing.assert_close(chance, torch.full_like(chance, 1 / 3))
+    if value == 0:
+        assert not units.any()
+        assert not grad.any()
+
+
+def test_repeatable_and_leaves_its_input_alone(backend):
+    z, edge_index = graph(SEEDS[0], nodes=300)
+    before = z.clone(), edge_index.clone()
+    once, again = gradients(z, edge_index), gradients(z, edge_index)
+    assert all(torch.equal(a, b) for a, b in zip(once, again, strict=True))
+    assert torch.equal(z, before[0])
+    assert torch.equal(edge_index, before[1])
+
+
+def test_thread_count_does_not_change_a_bit(monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setenv("LGDGCN_BACKEND", "numba")
+    z, edge_index = graph(SEEDS[0], nodes=300)
+    many, threads = gradients(z, edge_index), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        one = gradients(z, edge_index)
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(a, b) for a, b in zip(many, one, strict=True))
+
+
+def test_memory_layout_and_index_type_do_not_matter(backend):
+    z, edge_index = graph(SEEDS[0])
+    expected = gradients(z, edge_index)
+    strided = z.transpose(0, 2).contiguous().transpose(0, 2)
+    flipped = edge_index.t().contiguous().t().int()
+    assert not strided.is_contiguous()
+    for a, b in zip(gradients(strided, flipped), expected, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_edge_order_only_reorders_probabilities(backend):
+    z, edge_index = graph(SEEDS[0])
+    shuffle = torch.randperm(edge_index.size(1))
+    units, chance = kernels.route(z, edge_index)
+    found = kernels.route(z, edge_index[:, shuffle])
+    torch.testing.assert_close(found[0], units)
+    torch.testing.assert_close(found[1], chance[shuffle])
+
+
+def test_hub(backend):
+    degree = 100_000
+    torch.manual_seed(SEEDS[0])
+    z = torch.nn.functional.normalize(torch.randn(degree + 1, 2, 4) + 0.3, dim=-1)
+    edge_index = torch.stack([torch.arange(1, degree + 1), torch.zeros(degree, dtype=torch.long)])
+    units, chance, grad = gradients(z, edge_index, iterations=2)
+    wide = gradients(z.double(), edge_index, iterations=2)
+    torch.testing.assert_close(units.double(), wide[0], rtol=0, atol=1e-4)
+    torch.testing.assert_close(chance.double(), wide[1], rtol=0, atol=1e-4)
+    assert torch.isfinite(grad).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(backend, dtype):
+    z, edge_index = graph(SEEDS[0])
+    units, chance, grad = gradients(z.to(dtype), edge_index)
+    assert units.dtype == chance.dtype == grad.dtype == dtype
+    assert torch.isfinite(grad).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"iterations": 0}, "iterations is 0"),
+        ({"tau": 0.0}, "tau is 0"),
+        ({"tau": float("nan")}, "tau is nan"),
+        ({"edge_index": torch.tensor([[0], [99]])}, "node 99"),
+        ({"edge_index": torch.tensor([[-1], [0]])}, "node -1"),
+        ({"edge_index": torch.tensor([[0.0], [1.0]])}, "integers"),
+        ({"edge_index": torch.zeros(3, 2, dtype=torch.long)}, r"\[2, E\]"),
+    ],
+)
+def test_refuses_bad_arguments(backend, change, message):
+    z, edge_index = graph(SEEDS[0])
+    with pytest.raises(InputError, match=message):
+        kernels.route(**({"z": z, "edge_index": edge_index} | change))

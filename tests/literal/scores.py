@@ -1,0 +1,62 @@
+"""Eq. 7, its classification losses and the F1 scores as loops."""
+
+import math
+
+import numpy as np
+
+
+def cross_entropy(logits, y, mask):
+    losses = []
+    for row, label, counts in zip(logits, y, mask, strict=True):
+        if counts:
+            total = sum(math.exp(value) for value in row)
+            losses.append(-math.log(math.exp(row[int(label)]) / total))
+    return sum(losses) / len(losses)
+
+
+def sigmoid_loss(logits, y, mask):
+    losses = []
+    for row, labels, counts in zip(logits, y, mask, strict=True):
+        if counts:
+            chances = [1 / (1 + math.exp(-value)) for value in row]
+            losses.append(
+                -sum(
+                    label * math.log(p) + (1 - label) * math.log(1 - p)
+                    for p, label in zip(chances, labels, strict=True)
+                )
+            )
+    return sum(losses) / len(losses)
+
+
+def total_loss(classification, space, diversity, lambda_space, lambda_div):
+    """Eq. 7; ``space`` and ``diversity`` hold one loss per layer."""
+    layers = len(space)
+    total = classification
+    for number in range(1, layers + 1):
+        weight = 10.0 ** (number - layers)
+        total += weight * lambda_space * space[number - 1]
+        total += weight * lambda_div * diversity[number - 1]
+    return total
+
+
+def f1(predicted, truth):
+    """Micro and macro F1; a label without any truth or prediction scores 0."""
+    pairs = [(a, b) for a, b in zip(np.ravel(predicted), np.ravel(truth), strict=True)]
+    columns = zip(np.transpose(predicted), np.transpose(truth), strict=True)
+    macro = [_f1(list(zip(*column, strict=True))) for column in columns]
+    return _f1(pairs), sum(macro) / len(macro)
+
+
+def _f1(pairs):
+    true = sum(1 for predicted, truth in pairs if predicted and truth)
+    wrong = sum(1 for predicted, truth in pairs if bool(predicted) != bool(truth))
+    return 2 * true / (2 * true + wrong) if true + wrong else 0.0
+
+
+def top(scores, count):
+    """0/1 matrix of every row's ``count`` highest scores."""
+    chosen = np.zeros(np.shape(scores), dtype=bool)
+    for i, row in enumerate(scores):
+        for j in sorted(range(len(row)), key=lambda j: -row[j])[:count]:
+            chosen[i, j] = True
+    return chosen

@@ -1,0 +1,337 @@
+"""The layer and the network: against a literal composition, and what must not change the result."""
+
+import dataclasses
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.models import LGDGCN, build
+from lgdgcn.nn import VARIANTS, FactorProjection, LGDConv
+from literal import aggregation, latent_space, routing
+from literal.seeds import seeds
+from models.toy import toy_graph
+
+SEEDS = seeds(2)
+BOTH = pytest.mark.parametrize("variant", ["paper", "released"])
+
+
+def network(seed=0, dtype=torch.float64, **options):
+    torch.manual_seed(seed)
+    options = {"num_layers": 2, "k": 3, "dropout": 0.0, **options}
+    model = LGDGCN(12, 24, 3, **options)
+    for module in model.modules():  # few coordinates at 0: units in general position have no ties
+        if isinstance(module, FactorProjection):
+            torch.nn.init.uniform_(module.bias, 0.2, 0.8)
+    return model.to(dtype).eval()
+
+
+# Against the paper, step by step
+
+
+def literal_forward(model, x, edge_index):
+    """The network in numpy; returns class scores and every layer's local and global units."""
+    variant, h, outputs = model.variant, x.numpy(), []
+    for layer in model.layers:
+        projection = layer.projection or (model.projection if not outputs else None)
+        if projection is None:
+            z = np.array([[routing.normalise(u) for u in np.split(row, 4)] for row in h])
+        else:
+            weight, bias = (p.detach().numpy() for p in projection.parameters())
+            z = latent_space.projection(h, weight, bias, 4)
+        flags = variant.uniform_start, variant.normalize_last
+        local, _ = routing.route(z, edge_index, layer.iterations, layer.tau, *flags)
+        units = local.copy()
+        if layer.has_latent_graph:
+            for m in range(4):
+                points = local[:, m]
+                if variant.normalization == "symmetric":
+                    adjacency = getattr(aggregation, layer.graph)(points, layer.k)
+                    units[:, m] = aggregation.symmetric(adjacency, points)
+                else:
+                    choice = {"knn": aggregation.knn_lists, "cknn": aggregation.cknn}[layer.graph]
+                    units[:, m] = aggregation.released(choice(points, layer.k), points)
+        outputs.append((local, units))
+        h = units.reshape(len(units), -1)
+    weight, bias = (p.detach().numpy() for p in model.classifier.parameters())
+    return h @ weight.T + bias, outputs
+
+
+@BOTH
+@pytest.mark.parametrize("graph", ["knn", "cknn"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_network_equals_the_literal_composition(seed, graph, variant):
+    data = toy_graph(24, seed=seed, dtype=torch.float64)
+    model = network(seed, variant=variant, graph=graph, iterations=3, tau=0.7)
+    want, layers = literal_forward(model, data.x, data.edge_index)
+    output = model.disentangle(data.x, data.edge_index)
+    for got, (local, units) in zip(output.layers, layers, strict=True):
+        np.testing.assert_allclose(got.local_units.detach(), local, atol=1e-10)
+        np.testing.assert_allclose(got.units.detach(), units, atol=1e-10)
+    np.testing.assert_allclose(output.logits.detach(), want, atol=1e-10)
+    assert torch.equal(model(data.x, data.edge_index), output.logits)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_regularization_weighs_layers_by_powers_of_ten(seed):
+    data = toy_graph(20, seed=seed, dtype=torch.float64)
+    model = network(seed, num_layers=3)
+    layers = model.disentangle(data.x, data.edge_index).layers
+    model.before_loss(layers)
+    space = diversity = 0.0
+    for weight, layer, output in zip([0.01, 0.1, 1], model.layers, layers, strict=True):
+        statistics = layer.latent_space
+        statistics.cov += 0.05 * torch.eye(6)  # wide enough for the factors to overlap
+        arguments = [t.detach() for t in (output.local_units, statistics.mean, statistics.cov)]
+        arrays = [t.numpy() for t in arguments]
+        space += weight * latent_space.space_loss(*arrays, "scaled").mean()
+        volume = latent_space.diversity(*arrays, "scaled", jitter=1e-6)
+        diversity += weight * -np.log(volume).mean()
+    losses = model.regularization(layers)
+    np.testing.assert_allclose(losses["space"].item(), space, rtol=1e-8)
+    np.testing.assert_allclose(losses["diversity"].item(), diversity, rtol=1e-6)
+    assert diversity > 0.1
+
+
+def test_dropout_acts_in_training_only():
+    data = toy_graph()
+    model = network(dtype=torch.float32, dropout=0.5)
+    first, second = (model(data.x, data.edge_index) for _ in range(2))
+    assert torch.equal(first, second)
+    model.train()
+    first, second = (model(data.x, data.edge_index) for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+# What must not change the result
+
+
+@BOTH
+@pytest.mark.parametrize("seed", SEEDS)
+def test_node_order_does_not_matter(seed, variant):
+    data = toy_graph(seed=seed, dtype=torch.float64)
+    model = network(seed, variant=variant)
+    order = torch.randperm(36)
+    place = order.argsort()
+    want = model(data.x, data.edge_index)[order]
+    got = model(data.x[order], place[data.edge_index])
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-5)
+
+
+@BOTH
+@pytest.mark.parametrize("seed", SEEDS)
+def test_edge_order_does_not_matter(seed, variant):
+    data = toy_graph(seed=seed, dtype=torch.float64)
+    model = network(seed, variant=variant)
+    order = torch.randperm(data.num_edges)
+    want = model.disentangle(data.x, data.edge_index)
+    got = model.disentangle(data.x, data.edge_index[:, order])
+    torch.testing.assert_close(got.logits, want.logits, rtol=0, atol=1e-6)
+    for mine, other in zip(got.layers, want.layers, strict=True):
+        edges = other.edge_factors[order]
+        torch.testing.assert_close(mine.edge_factors, edges, rtol=0, atol=1e-6)
+
+
+def test_the_input_is_left_alone():
+    data = toy_graph()
+    model = network(dtype=torch.float32)
+    wide = torch.cat([data.x, data.x], dim=1)
+    strided = wide[:, :12].requires_grad_()
+    assert not strided.is_contiguous()
+    copy, edges = strided.detach().clone(), data.edge_index.clone()
+    got = model(strided, data.edge_index)
+    torch.testing.assert_close(got, model(data.x, data.edge_index))
+    assert torch.equal(strided, copy)
+    assert torch.equal(data.edge_index, edges)
+    (gradient,) = torch.autograd.grad(got.sum(), strided)
+    assert gradient.isfinite().all()
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_dtype_is_kept_and_the_result_is_finite(variant, dtype):
+    data = toy_graph(dtype=torch.float32)
+    model = network(dtype=dtype, variant=variant)
+    output = model.disentangle(data.x.to(dtype), data.edge_index)
+    model.before_loss(output.layers)
+    losses = model.regularization(output.layers)
+    assert output.logits.dtype == dtype
+    sum(losses.values(), start=output.logits.float().square().sum()).backward()
+    for tensor in (output.logits, *losses.values(), *(p.grad for p in model.parameters())):
+        assert tensor.isfinite().all()
+    statistics = model.layers[-1].latent_space
+    assert statistics.cov.dtype == torch.promote_types(dtype, torch.float32)
+
+
+# Small and strange graphs
+
+
+@BOTH
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("features", ["random", "zero", "constant"])
+def test_few_nodes_without_edges(variant, nodes, features):
+    torch.manual_seed(0)
+    x = {"random": torch.rand, "zero": torch.zeros, "constant": torch.ones}[features](nodes, 12)
+    model = network(dtype=torch.float32, variant=variant, k=4).train()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LGDWarning)
+        output = model.disentangle(x, torch.zeros(2, 0, dtype=torch.int64))
+        model.before_loss(output.layers)
+        model.after_step(output.layers)
+    losses = model.regularization(output.layers)
+    assert output.logits.shape == (nodes, 3)
+    assert output.layers[0].edge_factors.shape == (0, 4)
+    sum(losses.values(), start=output.logits.sum()).backward()
+    for tensor in (output.logits, *losses.values(), *(p.grad for p in model.parameters())):
+        assert tensor.isfinite().all()
+
+
+@BOTH
+def test_isolated_nodes_and_zero_rows(variant):
+    data = toy_graph()
+    keep = (data.edge_index > 5).all(0)
+    data.x[:3] = 0
+    model = network(dtype=torch.float32, variant=variant)
+    output = model.disentangle(data.x, data.edge_index[:, keep])
+    model.before_loss(output.layers)
+    losses = model.regularization(output.layers)
+    sum(losses.values(), start=output.logits.sum()).backward()
+    for tensor in (output.logits, *losses.values(), *(p.grad for p in model.parameters())):
+        assert tensor.isfinite().all()
+
+
+@BOTH
+def test_hidden_size_must_be_a_multiple_of_the_factors(variant):
+    with pytest.raises(InputError, match=r"64.*5 factors"):
+        LGDGCN(12, 64, 3, factors=5, variant=variant)
+    with pytest.raises(InputError, match=r"7.*4 factors"):
+        LGDConv(12, 7, factors=4)
+
+
+def test_unknown_variant():
+    with pytest.raises(InputError, match=r"papr.*paper, released"):
+        LGDGCN(12, 64, 3, variant="papr")
+
+
+# The two readings of the paper: every difference shows
+
+
+def test_shared_projection():
+    paper, released = (network(variant=v, num_layers=3) for v in ("paper", "released"))
+    count = {m: sum(p.numel() for p in m.parameters()) for m in (paper, released)}
+    classifier = 24 * 3 + 3
+    assert count[paper] == (12 * 24 + 24) + 2 * (24 * 24 + 24) + classifier
+    assert count[released] == (12 * 24 + 24) + classifier
+
+
+def test_global_layers():
+    for variant, wanted in {"paper": [True] * 3, "released": [False, False, True]}.items():
+        model = network(variant=variant, num_layers=3)
+        assert [layer.has_latent_graph for layer in model.layers] == wanted
+        assert [layer.latent_space is not None for layer in model.layers] == wanted
+
+
+def test_length_of_the_routed_units():
+    data = toy_graph(dtype=torch.float64)
+    lengths = {
+        variant: network(variant=variant)
+        .disentangle(data.x, data.edge_index)
+        .layers[-1]
+        .local_units.norm(dim=-1)
+        for variant in VARIANTS
+    }
+    ones = torch.ones_like(lengths["paper"])
+    torch.testing.assert_close(lengths["paper"], ones)
+    assert (lengths["released"] > 1.1).any()  # grows with the degree
+
+
+def test_precision():
+    for variant, own in {"paper": "scaled", "released": "released"}.items():
+        assert network(variant=variant).layers[-1].latent_space.precision == own
+        model = network(variant=variant, precision="exact")
+        assert model.layers[-1].latent_space.precision == "exact"
+
+
+@pytest.mark.parametrize(
+    "choice", ["uniform_start", "normalize_last", "normalization", "one_sided_weight"]
+)
+def test_each_choice_changes_the_layer(choice):
+    data = toy_graph(dtype=torch.float64)
+    outputs = []
+    paper = VARIANTS["paper"]
+    other = dataclasses.replace(paper, **{choice: getattr(VARIANTS["released"], choice)})
+    for variant in (paper, other):
+        torch.manual_seed(0)
+        conv = LGDConv(12, 24, k=3, graph="knn", iterations=2, variant=variant).double()
+        outputs.append(conv(data.x, data.edge_index))
+    assert (outputs[0] - outputs[1]).abs().max() > 1e-4
+
+
+def test_when_the_statistics_are_updated():
+    data = toy_graph(dtype=torch.float64)
+    for variant in VARIANTS:
+        model = network(variant=variant)
+        counts = []
+        statistics = model.layers[-1].latent_space
+        for _ in range(2):
+            layers = model.disentangle(data.x, data.edge_index).layers
+            model.before_loss(layers)
+            before = layers[-1].units if variant == "paper" else layers[-1].local_units
+            if not counts:  # either way the first units set the statistics
+                torch.testing.assert_close(statistics.mean, before.mean(0).detach())
+            counts.append(int(statistics.updates))
+            model.after_step(layers)
+            counts.append(int(statistics.updates))
+        assert counts == {"paper": [1, 2, 2, 3], "released": [1, 1, 2, 2]}[variant]
+        assert statistics.centre == {"paper": "old", "released": "new"}[variant]
+
+
+# The switches of the ablation
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("space", "diversity", "latent_graph"), list(itertools.product([True, False], repeat=3))
+)
+def test_a_switch_removes_its_part(variant, space, diversity, latent_graph):
+    data = toy_graph(dtype=torch.float64)
+    model = network(variant=variant, space=space, diversity=diversity, latent_graph=latent_graph)
+    output = model.disentangle(data.x, data.edge_index)
+    model.before_loss(output.layers)
+    wanted = {name for name, on in {"space": space, "diversity": diversity}.items() if on}
+    assert set(model.regularization(output.layers)) == wanted
+    assert bool(list(model.buffers())) == (space or diversity)
+    last = output.layers[-1]
+    assert torch.equal(last.units, last.local_units) == (not latent_graph)
+    # the losses' switches have no part in the forward pass
+    assert torch.equal(
+        output.logits, network(variant=variant, latent_graph=latent_graph)(data.x, data.edge_index)
+    )
+
+
+@BOTH
+def test_disengcn_is_lgd_gcn_with_all_off(variant):
+    data = toy_graph()
+    settings = {"hidden_channels": 24, "num_layers": 2, "variant": variant}
+    torch.manual_seed(0)
+    disengcn = build("disengcn", settings, 12, 3).eval()
+    torch.manual_seed(0)
+    off = {"space": False, "diversity": False, "latent_graph": False}
+    model = LGDGCN(12, 24, 3, 2, variant=variant, **off).eval()
+    assert not list(disengcn.buffers())
+    assert torch.equal(disengcn(data.x, data.edge_index), model(data.x, data.edge_index))
+
+
+def test_reset_parameters_starts_over():
+    data = toy_graph()
+    model = network(dtype=torch.float32)
+    before = model(data.x, data.edge_index)
+    layers = model.disentangle(data.x, data.edge_index).layers
+    model.before_loss(layers)
+    model.reset_parameters()
+    assert not any(layer.latent_space.initialized for layer in model.layers)
+    assert not torch.equal(model(data.x, data.edge_index), before)
+    assert str(model.layers[0]) == "LGDConv(12, 24, M=4, T=7, cknn=3)"

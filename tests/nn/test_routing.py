@@ -1,0 +1,63 @@
+"""Neighbourhood routing (Alg. 1, line 5); the backends are tested in tests/kernels."""
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from lgdgcn.errors import InputError
+from lgdgcn.nn import diversity_loss, route, space_loss
+from literal import routing as literal
+from literal.seeds import seeds
+
+EDGES = torch.tensor([[0, 1, 1, 2, 3, 0], [1, 0, 2, 1, 0, 3]])  # node 4 is isolated
+
+
+def units(seed, nodes=5, factors=3, size=4):
+    torch.manual_seed(seed)
+    z = torch.rand(nodes, factors, size, dtype=torch.float64)
+    return z / z.norm(dim=-1, keepdim=True)
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("iterations", [1, 2, 7])
+@pytest.mark.parametrize("tau", [1.0, 0.2])
+def test_equals_the_literal_loop(seed, iterations, tau):
+    z = units(seed)
+    want_units, want_edges = literal.route(z, EDGES, iterations, tau)
+    got_units, got_edges = route(z, EDGES, iterations, tau)
+    np.testing.assert_allclose(got_units, want_units, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(got_edges, want_edges, rtol=0, atol=1e-12)
+
+
+def test_an_isolated_node_keeps_its_unit():
+    z = units(0)
+    torch.testing.assert_close(route(z, EDGES)[0][4], z[4])
+
+
+@pytest.mark.parametrize("loss", [space_loss, diversity_loss])
+@pytest.mark.parametrize("precision", ["scaled", "released"])
+def test_gradients_through_routing_and_loss(loss, precision):
+    torch.manual_seed(1)
+    root = torch.randn(3, 4, 4, dtype=torch.float64) / 10
+    cov, mean = root @ root.mT + 0.02 * torch.eye(4), units(2)[0]
+    if precision == "released":  # narrow again, so that no determinant is tiny
+        cov = cov.inverse()
+
+    def composed(z):
+        return loss(route(z, EDGES, iterations=3)[0], mean, cov, precision)
+
+    assert gradcheck(composed, units(1).requires_grad_())
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"iterations": 0}, "iterations is 0"),
+        ({"tau": 0.0}, "tau is 0"),
+        ({"tau": -1}, "tau is -1"),
+    ],
+)
+def test_refuses_settings_without_meaning(options, named):
+    with pytest.raises(InputError, match=named):
+        route(units(0), EDGES, **options)

@@ -1,0 +1,212 @@
+"""Settings: every wrong one is refused by name, every right one survives being written."""
+
+import dataclasses
+import string
+import tomllib
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import lgdgcn
+from lgdgcn.config import Settings, from_toml, parse_assignments, preset, resolve, to_toml
+from lgdgcn.errors import InputError
+from lgdgcn.models import MODELS, build
+
+PRESETS = sorted((Path(lgdgcn.__file__).parent / "presets").glob("*.toml"))
+FIELDS = {field.name: field for field in dataclasses.fields(Settings)}
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("lamda_space", "did you mean lambda_space?"),
+        ("Dropout", "did you mean dropout?"),
+        ("xyzzy", "known are variant, factors"),
+    ],
+)
+def test_unknown_key(key, hint):
+    with pytest.raises(InputError) as error:
+        resolve({"lr": 0.1}, {key: 1})
+    assert str(error.value).startswith(f"unknown key {key}: ")
+    assert hint in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("lr", "fast", "must be a number"),
+        ("lr", True, "must be a number"),
+        ("lr", None, "must be a number"),
+        ("lr", [0.1], "must be a number"),
+        ("factors", 4.0, "must be a whole number"),
+        ("factors", True, "must be a whole number"),
+        ("factors", "4", "must be a whole number"),
+        ("space", 1, "must be true or false"),
+        ("space", "false", "must be true or false"),
+        ("graph", 3, "must be a word"),
+        ("graph", "nn", "choose from knn, cknn"),
+        ("variant", "Paper", "choose from paper, released"),
+        ("factors", 0, "must be at least 1"),
+        ("num_layers", 65, "must be at most 64"),
+        ("tau", 0, "must be above 0"),
+        ("dropout", 1, "must be below 1"),
+        ("update_rate", 1.5, "must be at most 1"),
+        ("lambda_div", -1e-9, "must be at least 0"),
+        ("lr", float("nan"), "must be a finite number"),
+        ("lr", float("inf"), "must be a finite number"),
+        ("lr", -float("inf"), "must be a finite number"),
+        ("lr", 10**400, "must be a number"),
+        ("lr", 1e38, "must be at most 1e\\+30"),
+        ("epochs", -(10**400), "must be at least 1"),
+    ],
+)
+def test_wrong_value(key, value, rule):
+    with pytest.raises(InputError, match=rule) as error:
+        resolve({key: value})
+    assert str(error.value).startswith(f"{key} is ")
+
+
+def test_hidden_channels_must_be_a_multiple_of_the_factors():
+    with pytest.raises(InputError, match="hidden_channels is 64, which 5 factors"):
+        Settings(factors=5)
+
+
+def test_later_layers_win_and_numbers_become_what_they_should_be():
+    settings = resolve({"lr": 0.1, "k": 3}, {}, {"lr": 1})
+    assert (settings.lr, settings.k) == (1.0, 3)
+    assert type(settings.lr) is float
+    assert Settings() == resolve()
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_every_setting_is_checked_and_says_what_it_means(name):
+    assert FIELDS[name].metadata["help"]
+    with pytest.raises(InputError, match=f"{name} is"):
+        resolve({name: object()})
+
+
+# Files
+
+
+def valid(field):
+    if "options" in field.metadata:
+        return st.sampled_from(field.metadata["options"])
+    if field.type is bool:
+        return st.booleans()
+    limits = field.metadata["limits"]
+    if field.type is int:
+        return st.integers(max(limits["low"], 1), int(min(limits["high"], 10**6)))
+    low, high = max(limits["low"], limits["above"], 0), min(limits["high"], limits["below"], 1e6)
+    return st.floats(low, high, exclude_min=limits["above"] >= 0, exclude_max=limits["below"] == 1)
+
+
+@given(st.fixed_dictionaries({}, optional={n: valid(f) for n, f in FIELDS.items()}))
+def test_round_trip(tmp_path_factory, values):
+    values = values | {"hidden_channels": 12 * values.get("factors", 4)}
+    settings = resolve(values)
+    path = tmp_path_factory.mktemp("config") / "config.toml"
+    path.write_text(to_toml("settings", settings.as_dict()), encoding="utf-8")
+    assert resolve(from_toml(path)) == settings
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+@example('quote " backslash \\ newline \n tab \t bell \x07 delete \x7f separator \u2028 face 😀')
+def test_any_text_survives_being_written(text):
+    assert tomllib.loads(to_toml("run", {"name": text})) == {"run": {"name": text}}
+
+
+def test_flat_files_and_tables(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text("lr = 0.5\nspace = false\n")
+    assert from_toml(path) == {"lr": 0.5, "space": False}
+    path.write_text("title = 'x'\n[settings]\nlr = 0.5\n")
+    assert from_toml(path) == {"lr": 0.5}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"lr = ", b"\xff\xfe", b"lr = 1\nlr = 2", b"a = " + b"[" * 5000, b"settings = 3"],
+    ids=["value", "encoding", "twice", "deep", "no table"],
+)
+def test_files_that_are_not_settings(tmp_path, content):
+    path = tmp_path / "config.toml"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"config\.toml"):
+        from_toml(path)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        from_toml(tmp_path / "absent.toml")
+    with pytest.raises(InputError, match="not a TOML file"):
+        from_toml(tmp_path)
+
+
+# Command line
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("lr=0.05", 0.05),
+        ("lr=1e-3", 1e-3),
+        ("lr = 3", 3),
+        ("lr=true", True),
+        ("lr=knn", "knn"),
+        ("lr='knn'", "knn"),
+        ("lr=", ""),
+        ("lr=a=b", "a=b"),
+        ("lr=1\nk = 2", "1\nk = 2"),
+        ("lr=" + "[" * 5000, "[" * 5000),
+        ("lr=" + "9" * 5000, "9" * 5000),
+    ],
+)
+def test_assignment(text, value):
+    assert parse_assignments([text]) == {"lr": value}
+    assert type(parse_assignments([text])["lr"]) is type(value)
+
+
+@pytest.mark.parametrize("text", ["lr", "", "=3", " = 3"])
+def test_assignment_without_a_key_or_value(text):
+    with pytest.raises(InputError, match="write key=value"):
+        parse_assignments([text])
+
+
+def test_the_last_assignment_wins():
+    assert parse_assignments(["lr=1", "k=2", "lr=3"]) == {"lr": 3, "k": 2}
+
+
+@given(
+    st.text(string.ascii_lowercase + "_", min_size=1),
+    st.one_of(st.booleans(), st.integers(-(2**63), 2**63), st.floats(allow_nan=False)),
+)
+def test_numbers_and_flags_come_back(key, value):
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    assert parse_assignments([f"{key}={text}"]) == {key: value}
+
+
+@given(st.lists(st.text()))
+def test_any_text_is_parsed_or_refused(texts):
+    with suppress(InputError):
+        resolve(parse_assignments(texts))
+
+
+# Presets
+
+
+@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
+def test_presets(path):
+    settings = resolve(from_toml(path))
+    dataset, model, *variant = path.stem.rsplit("-", 2 if path.stem.count("-") > 1 else 1)
+    assert model in MODELS
+    assert preset(dataset, model, *variant) == from_toml(path)
+    if variant:
+        assert settings.variant == variant[0]
+    assert build(model, settings.as_dict(), 5, 2) is not None
+
+
+def test_no_preset():
+    assert preset("no-such-graph", "lgdgcn") == {}

@@ -1,0 +1,151 @@
+"""Losses and scores, against loops and scikit-learn."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, f1_score
+from torch_geometric.data import Data
+
+from lgdgcn.config import Settings
+from lgdgcn.models import build
+from lgdgcn.train.objective import objective
+from lgdgcn.train.task import Task, f1_scores
+from literal import scores as literal
+from literal.seeds import seeds
+from models.toy import toy_graph
+
+SEEDS = seeds(3)
+
+
+def single(seed, nodes=30, classes=4):
+    torch.manual_seed(seed)
+    mask = torch.rand(nodes) < 0.6
+    mask[0] = True
+    logits = 2 * torch.randn(nodes, classes, dtype=torch.float64)
+    return logits, torch.randint(0, classes, (nodes,)), mask
+
+
+def multi(seed, nodes=30, labels=6):
+    logits, _, mask = single(seed, nodes, labels)
+    y = (torch.rand(nodes, labels) < 0.3).float()
+    y[:, -1] = 0  # a label that nobody has
+    return logits, y, mask
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_softmax_loss_and_accuracy(seed):
+    logits, y, mask = single(seed)
+    task = Task(4, multi_label=False)
+    assert task.metric == "accuracy"
+    np.testing.assert_allclose(
+        task.loss(logits, y, mask), literal.cross_entropy(logits.tolist(), y, mask)
+    )
+    predicted = logits.argmax(-1)
+    assert torch.equal(task.predict(logits), predicted)
+    want = accuracy_score(y[mask], predicted[mask])
+    assert task.scores(logits, y, mask) == {"accuracy": pytest.approx(want)}
+    torch.testing.assert_close(task.probabilities(logits).sum(1), torch.ones(30).double())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sigmoid_loss_sums_the_labels_of_a_node(seed):
+    logits, y, mask = multi(seed)
+    task = Task(6, multi_label=True)
+    want = literal.sigmoid_loss(logits.tolist(), y.tolist(), mask)
+    np.testing.assert_allclose(task.loss(logits, y, mask), want)
+    np.testing.assert_allclose(task.probabilities(logits), 1 / (1 + np.exp(-logits.numpy())))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("labels_per_node", [None, 1, 2, 6])
+def test_f1(seed, labels_per_node):
+    logits, y, mask = multi(seed)
+    task = Task(6, True, labels_per_node)
+    half = logits[mask].numpy() > 0
+    chosen = (
+        half if labels_per_node is None else literal.top(logits[mask].tolist(), labels_per_node)
+    )
+    assert np.array_equal(task.predict(logits[mask]), chosen)
+    got = task.scores(logits, y, mask)
+    assert next(iter(got)) == task.metric == "micro_f1"
+    for suffix, predicted in {"": chosen, "_at_0.5": half}.items():
+        for average in ("micro", "macro"):
+            want = f1_score(y[mask], predicted, average=average, zero_division=0)
+            assert got[f"{average}_f1{suffix}"] == pytest.approx(want)
+    assert f1_scores(torch.as_tensor(chosen), y[mask]) == pytest.approx(
+        literal.f1(chosen, y[mask].numpy())
+    )
+
+
+@pytest.mark.parametrize(("example", "task"), [(single, Task(4, False)), (multi, Task(6, True, 2))])
+def test_nothing_to_score_is_none(example, task):
+    logits, y, mask = example(0)
+    scores = task.scores(logits, y, mask & False)
+    assert set(scores.values()) == {None}
+    assert list(scores) == list(task.scores(logits, y, mask))
+
+
+def graph(y, train=None):
+    y = torch.as_tensor(y)
+    mask = torch.ones(len(y), dtype=torch.bool) if train is None else torch.tensor(train)
+    return Data(y=y, train_mask=mask)
+
+
+@pytest.mark.parametrize(
+    ("data", "task"),
+    [
+        (graph([0, 2, 1, -1]), Task(3, False)),
+        (graph([[1.0, 0, 1], [0, 1, 1]]), Task(3, True, 2)),
+        (graph([[1.0, 0, 1], [0, 1, 0]]), Task(3, True, None)),
+        (graph([[1.0, 0, 1], [0, 1, 0]], [True, False]), Task(3, True, 2)),
+        (graph([[0.0, 0, 0], [0, 0, 0]]), Task(3, True, None)),
+        (graph([[1.0, 0], [torch.nan, torch.nan]], [True, False]), Task(2, True, 1)),
+    ],
+    ids=["classes", "same number", "other numbers", "training nodes only", "none", "unlabelled"],
+)
+def test_the_task_is_read_off_the_labels(data, task):
+    assert Task.of(data) == task
+
+
+def test_named_classes_count_even_where_no_node_has_them():
+    data = graph([0, 1])
+    data.classes = ["a", "b", "c"]
+    assert Task.of(data).outputs == 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_the_objective_is_equation_7(seed, multi_label):
+    data = toy_graph(seed=seed, dtype=torch.float64, multi_label=multi_label)
+    task = Task.of(data)
+    settings = Settings(
+        num_layers=3, hidden_channels=24, lambda_space=0.3, lambda_div=0.02, dropout=0.0
+    )
+    torch.manual_seed(seed)
+    model = build("lgdgcn", settings.as_dict(), 12, task.outputs).double()
+    terms = objective(model, data, task, settings)
+    with torch.no_grad():
+        output = model.disentangle(data.x, data.edge_index)
+        losses = [
+            (
+                layer.latent_space.space_loss(o.local_units),
+                layer.latent_space.diversity_loss(o.local_units),
+            )
+            for layer, o in zip(model.layers, output.layers, strict=True)
+        ]
+    classification = (literal.sigmoid_loss if multi_label else literal.cross_entropy)(
+        output.logits.tolist(), data.y.tolist(), data.train_mask
+    )
+    space, diversity = zip(*losses, strict=True)
+    want = literal.total_loss(classification, space, diversity, 0.3, 0.02)
+    assert list(terms) == ["classification", "space", "diversity", "total"]
+    np.testing.assert_allclose(terms["classification"].item(), classification)
+    np.testing.assert_allclose(terms["total"].item(), want)
+
+
+def test_a_baseline_has_one_term():
+    data = toy_graph()
+    terms = objective(build("gcn", {"hidden_channels": 8}, 12, 3), data, Task.of(data), Settings())
+    assert list(terms) == ["classification", "total"]
+    assert terms["total"] is terms["classification"]
