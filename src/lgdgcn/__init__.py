@@ -1,5 +1,6 @@
 """Disentangled node representations on graphs (LGD-GCN)."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,6 +10,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LGDGCN", "LGDClassifier", "LGDConv", "__version__"]
 __version__ = "0.1.0"
+
+# Threads that wait shall sleep, not spin: where other programs share the cores, torch's parallel
+# regions otherwise take up to ten times as long. Read when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _HOMES = {"LGDClassifier": "estimator", "LGDGCN": "models", "LGDConv": "nn"}
 

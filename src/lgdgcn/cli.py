@@ -4,7 +4,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -148,7 +148,7 @@ def predict(
     write(run, out, graph=graph, edges=edges, device=device)
 
 
-@data_app.command("list")
+@data_app.command("list", epilog="Example: lgdgcn data list")
 def data_list() -> None:
     """List the data sets and where they are."""
     from lgdgcn.commands.data import list_sets
@@ -156,7 +156,7 @@ def data_list() -> None:
     list_sets()
 
 
-@data_app.command("info")
+@data_app.command("info", epilog="Example: lgdgcn data info cora")
 def data_info(name: Annotated[str, typer.Argument(help="Data set or folder.")]) -> None:
     """Describe one graph."""
     from lgdgcn.commands.data import show_info
@@ -164,7 +164,7 @@ def data_info(name: Annotated[str, typer.Argument(help="Data set or folder.")]) 
     show_info(name)
 
 
-@data_app.command("get")
+@data_app.command("get", epilog="Example: lgdgcn data get citeseer")
 def data_get(name: Annotated[str, typer.Argument(help="Data set.")]) -> None:
     """Download a data set into the cache, verified."""
     from lgdgcn.commands.data import get_set
@@ -177,23 +177,27 @@ def main() -> None:
     warnings.showwarning = _show_warning
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
     try:
-        app()
+        sys.exit(app(standalone_mode=False))  # typer ends Ctrl-C and broken pipes quietly
     except LGDError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted", 130)
-    except BrokenPipeError:  # the reader went away, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except Exception as error:
+        if hasattr(error, "format_message"):  # typer's word on a wrong command line
+            _fail_usage(error)
         if os.environ.get("LGDGCN_DEBUG"):
             raise
         hint = "set LGDGCN_DEBUG=1 to see where, and please report it"
         _fail(f"internal error: {type(error).__name__}: {error} ({hint})", 1)
 
 
-def _fail(message: str, exit_code: int) -> None:
-    print(f"lgdgcn: {message}", file=sys.stderr)  # noqa: T201
+def _fail_usage(error: Any) -> NoReturn:
+    if type(error).__name__ == "NoArgsIsHelpError":  # the help itself has been printed
+        sys.exit(2)
+    command = error.ctx.command_path if error.ctx else "lgdgcn"
+    _fail(f"{error.format_message().rstrip('.')}; see: {command} --help", 2)
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
+    print(f"lgdgcn: {' '.join(message.splitlines())}", file=sys.stderr)  # noqa: T201
     sys.exit(exit_code)
 
 

@@ -16,7 +16,7 @@ from lgdgcn.config import resolve
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
-from lgdgcn.models import LGDOutput
+from lgdgcn.models import LGDGCN, MODELS, LGDOutput
 from lgdgcn.runtime import select_device
 from lgdgcn.train.session import train_seed
 from lgdgcn.train.trained import TrainedModel
@@ -121,10 +121,15 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, data: Data, y: Any = None) -> Self:
         """Train on a graph; ``y`` replaces ``data.y`` where it is given."""
         if y is not None:
-            data = data.clone()
+            data = _without(data, "y", "classes")
             data.y = y
-        given = self.get_params()
+        given = {  # a grid search hands over numpy's numbers
+            key: value.item() if isinstance(value, np.generic) else value
+            for key, value in self.get_params().items()
+        }
         seed, device = given.pop("random_state"), select_device(given.pop("device"))
+        if type(seed) is not int:
+            raise InputError(f"random_state is {seed!r}; it must be a whole number")
         graph = canonical(data, require_labels=True)
         self.result_, self.trained_ = train_seed(graph, resolve(given), "lgdgcn", seed, device)
         self.classes_ = np.asarray(self.trained_.classes)
@@ -153,20 +158,27 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         Rows follow the graph's own ``edge_index`` as it was given; self loops, which are not
         routed, are NaN.
         """
+        trained = self._trained
         graph = self._canonical(data)
         wanted = self._given_edges if data is None else data.edge_index
-        factors = self._run(graph).layers[-1].edge_factors.cpu()
+        factors = trained(graph).layers[-1].edge_factors.cpu()
         return _rows_of(graph.edge_index, factors, wanted, graph.x.size(0)).numpy()
 
     def score(self, data: Data | None = None, y: Any = None) -> float:
         """Accuracy (or Micro-F1) on the test nodes; on all labelled nodes where none are named."""
+        trained = self._trained
         graph = self._canonical(data)
+        given = graph if data is None else data
         if y is not None:
-            graph.y = canonical(_with_labels(graph, y, self._trained.classes), False).y
-        mask = graph.test_mask if graph.test_mask.any() else is_labelled(graph.y)
-        value = next(
-            iter(self._trained.task.scores(self._run(graph).logits.cpu(), graph.y, mask).values())
-        )
+            given = _without(given, "y", "classes")
+            given.y = y
+        elif data is not None and data.y is None:
+            raise InputError("the graph has no labels to score; give y")
+        labelled = canonical(given, require_labels=False)
+        truth = _renumbered(labelled.y, labelled.classes, trained)
+        mask = labelled.test_mask if labelled.test_mask.any() else is_labelled(truth)
+        scores = trained.task.scores(trained(graph).logits.cpu(), truth, mask)
+        value = next(iter(scores.values()))
         if value is None:
             raise InputError("the graph has no labelled nodes to score")
         return value
@@ -179,8 +191,11 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     def load(cls, path: str | Path, device: str = "auto") -> Self:
         """Read a model that :meth:`save` or ``lgdgcn train`` wrote; give graphs to its methods."""
         trained = TrainedModel.load(Path(path), select_device(device))
+        if not isinstance(trained.model, LGDGCN):
+            raise InputError(f"{path} holds a {trained.name} model; only lgdgcn has factors")
         known = inspect.signature(cls).parameters
-        settings = {key: v for key, v in trained.settings.as_dict().items() if key in known}
+        used = trained.settings.as_dict() | MODELS[trained.name].fixed
+        settings = {key: value for key, value in used.items() if key in known}
         model = cls(**settings, device=device)
         model.trained_, model.classes_ = trained, np.asarray(trained.classes)
         return model
@@ -192,33 +207,45 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         return self.trained_
 
     def _canonical(self, data: Data | None) -> Data:
-        if data is not None:
-            return canonical(_with_labels(data, data.y, self._trained.classes), False)
+        if data is not None:  # labels, known or not to the model, have no part in what it says
+            return canonical(_without(data, "y", "classes"), require_labels=False)
         if not hasattr(self, "_graph"):
             raise InputError("a loaded model keeps no graph; give one to this method")
         return self._graph
 
-    def _run(self, graph: Data) -> LGDOutput:
-        return self._trained(graph)
-
     def _output(self, data: Data | None) -> LGDOutput:
-        self._trained  # noqa: B018 - unfitted models say so before anything else
-        return self._run(self._canonical(data))
+        trained = self._trained  # unfitted models say so before anything else
+        return trained(self._canonical(data))
 
 
-def _with_labels(data: Data, y: Any, classes: list[Any]) -> Data:
-    """Copy a graph so that its labels are numbered as the model's outputs."""
-    copy = data.clone()
-    copy.y = y
-    if y is not None and "classes" not in copy:
-        copy.classes = classes
-    return copy
+def _without(data: Data, *keys: str) -> Data:
+    """Copy a graph, but not its tensors, leaving some attributes out."""
+    if not isinstance(data, Data):
+        raise InputError(f"expected a torch_geometric.data.Data, found {type(data).__name__}")
+    return Data(**{key: value for key, value in data.to_dict().items() if key not in keys})
+
+
+def _renumbered(y: Tensor, classes: list[Any], trained: TrainedModel) -> Tensor:
+    """Number canonical labels of any graph as the model's outputs are."""
+    if y.dim() == 2 or trained.task.multi_label:
+        if y.dim() != 2 or y.size(1) != trained.task.outputs:
+            raise InputError(
+                f"y has shape {list(y.shape)}; the model knows {trained.task.outputs} "
+                f"{'labels' if trained.task.multi_label else 'classes'}"
+            )
+        return y
+    number = {str(name): place for place, name in enumerate(trained.classes)}
+    for name in classes:
+        if str(name) not in number:
+            raise InputError(f"y holds {name!r}, which is not one of the model's classes")
+    places = torch.tensor([*(number[str(name)] for name in classes), -1])  # -1 stays -1
+    return places[y]
 
 
 def _rows_of(edge_index: Tensor, values: Tensor, wanted: Tensor, nodes: int) -> Tensor:
     """Look up the rows of ``wanted`` edges among sorted ``edge_index``; NaN where absent."""
     keys = edge_index[0] * nodes + edge_index[1]
-    wanted = torch.as_tensor(wanted).cpu().long()
+    wanted = torch.as_tensor(wanted).cpu().long().reshape(2, -1)
     asked = wanted[0] * nodes + wanted[1]
     place = torch.searchsorted(keys, asked).clamp(max=max(keys.numel() - 1, 0))
     found = keys[place] == asked if keys.numel() else torch.zeros_like(asked, dtype=torch.bool)

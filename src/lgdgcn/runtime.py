@@ -28,7 +28,7 @@ def select_device(name: str = "auto") -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError:
+    except (RuntimeError, TypeError):
         raise InputError(f"device is {name!r}; use auto, cpu, cuda or cuda:N") from None
     if device.type not in ("cpu", "cuda"):
         raise InputError(f"device is {name!r}; use auto, cpu, cuda or cuda:N")
@@ -63,12 +63,12 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn the first Ctrl-C or SIGTERM into a request, the second Ctrl-C into an exit at once."""
+    """Turn the first Ctrl-C or SIGTERM into a request, the second into an exit at once."""
     request = StopRequest()
 
     def handle(number: int, frame: FrameType | None) -> None:
         if request:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
         request.signal = signal.Signals(number)
 
     old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -84,7 +84,7 @@ def test_regularization_weighs_layers_by_powers_of_ten(seed):
     space = diversity = 0.0
     for weight, layer, output in zip([0.01, 0.1, 1], model.layers, layers, strict=True):
         statistics = layer.latent_space
-        statistics.cov += 0.05 * torch.eye(6)  # wide enough for the factors to overlap
+        statistics.cov += 0.3 * torch.eye(6)  # wide enough for the factors to overlap
         arguments = [t.detach() for t in (output.local_units, statistics.mean, statistics.cov)]
         arrays = [t.numpy() for t in arguments]
         space += weight * latent_space.space_loss(*arrays, "scaled").mean()

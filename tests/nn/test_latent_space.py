@@ -108,6 +108,18 @@ def test_statistics_that_are_not_numbers_give_a_loss_that_is_not_one(precision):
         assert loss(z * torch.nan, mean, cov * torch.nan, precision).isnan().all()
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("factors", [4, 16])
+def test_single_precision_is_enough_for_factors_that_almost_coincide(seed, factors):
+    torch.manual_seed(seed)
+    z = torch.rand(50, 1, 4) + 1e-2 * torch.randn(50, factors, 4)
+    mean, cov = torch.rand(factors, 4), 0.3 * torch.eye(4).expand(factors, 4, 4)
+    want = diversity_loss(z.double(), mean.double(), cov.double())
+    got = diversity_loss(z, mean, cov)
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got.double(), want, rtol=0, atol=5e-3)
+
+
 @pytest.mark.parametrize("precision", ["scaled", "exact"])
 def test_a_matrix_that_is_no_covariance_has_no_precision(precision):
     indefinite = torch.tensor([[[1.0, 2.0], [2.0, 1.0]]])

@@ -146,6 +146,15 @@ def test_a_loss_that_is_not_finite_names_term_and_epoch(kind, settings):
     assert all(tensor.isfinite().all() for tensor in kept.values())
 
 
+def test_a_step_into_the_void_is_noticed_before_anything_is_kept(monkeypatch):
+    run = run_of()
+    monkeypatch.setattr(run.optimizer, "step", lambda: poison(run, "classification"))
+    with pytest.raises(DivergedError, match="the validation loss is nan in epoch 1"):
+        run.train()
+    assert run.progress.epoch == 0
+    assert not run.best_state
+
+
 @pytest.mark.parametrize("model", [n for n, spec in MODELS.items() if spec.cls is not LGDGCN])
 def test_a_far_too_high_learning_rate(model):  # LGD-GCN's unit-length layers bound its losses
     run = run_of(model=model, lr=1e30, weight_decay=0.0, epochs=20)

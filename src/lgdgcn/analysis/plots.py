@@ -2,19 +2,17 @@
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import numpy.typing as npt
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from lgdgcn.storage import atomic_write
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-
 __all__ = ["COLORS", "plot_units"]
 
-# Okabe-Ito, told apart by colour-blind readers, then lighter shades of the same hues
+# Okabe-Ito, told apart by colour-blind readers; more factors get lighter shades of them
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
 MOST_POINTS = 1600  # t-SNE takes a few seconds for these
 
@@ -36,13 +34,13 @@ def plot_units(units: Tensor, path: Path, title: str, seed: int = 0) -> None:
     points = values[chosen].reshape(-1, channels)
     factor = np.tile(np.arange(factors), len(chosen))
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.8), layout="constrained")
-    figure.suptitle(title, fontsize=13)
+    figure = Figure(figsize=(10.5, 4.8), layout="constrained")  # no pyplot: no backend is chosen
+    left, right = figure.subplots(1, 2)
+    figure.suptitle(title, fontsize=13, parse_math=False)  # a $ in a name is a $
     position = _map(points, seed)
     for m in range(factors):
         mine = factor == m
-        color = COLORS[m % len(COLORS)]
-        left.scatter(*position[mine].T, s=7, color=color, linewidths=0, label=f"factor {m + 1}")
+        left.scatter(*position[mine].T, s=7, color=_color(m), linewidths=0, label=f"factor {m + 1}")
     left.set_title("t-SNE map of the units", fontsize=11)
     left.set_xticks([])
     left.set_yticks([])
@@ -61,7 +59,12 @@ def plot_units(units: Tensor, path: Path, title: str, seed: int = 0) -> None:
     right.set_title("|correlation| of the channels", fontsize=11)
     figure.colorbar(image, ax=right, shrink=0.85)
     atomic_write(path, lambda file: figure.savefig(file, format="png", dpi=150))
-    plt.close(figure)
+
+
+def _color(factor: int) -> tuple[float, ...]:
+    """One hue per factor; each further round of them halfway to white from the one before."""
+    shade, hue = divmod(factor, len(COLORS))
+    return tuple(1 - (1 - part) / 2**shade for part in to_rgb(COLORS[hue]))
 
 
 def _map(points: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """Tables and progress bars."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +20,10 @@ from lgdgcn.train.loop import Run
 
 __all__ = ["epoch_progress", "out", "percent", "print_table"]
 
-out = Console(highlight=False)
+# Names of graphs and folders are shown as they are: no [markup], no :emoji:. A file or pipe has no
+# width, so tables in it are as wide as what they hold.
+_width = None if sys.stdout.isatty() else 1000
+out = Console(highlight=False, markup=False, emoji=False, width=_width)
 _err = Console(stderr=True, highlight=False)
 
 
@@ -42,7 +46,10 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 @contextmanager
 def epoch_progress(label: str, runs: int) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
-    """Show one bar per run on standard error; it jumps to its end when training stops early."""
+    """Show one bar per run on a terminal's standard error.
+
+    It jumps to its end when training stops early.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -50,7 +57,8 @@ def epoch_progress(label: str, runs: int) -> Iterator[Callable[[Run, dict[str, A
         TimeElapsedColumn(),
         TextColumn("[dim]{task.fields[note]}"),
     )
-    with Progress(*columns, console=_err, transient=True) as progress:
+    hidden = not _err.is_terminal
+    with Progress(*columns, console=_err, transient=True, disable=hidden) as progress:
         tasks: dict[int, TaskID] = {}
 
         def on_epoch(run: Run, metrics: dict[str, Any]) -> None:

@@ -5,16 +5,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
 from lgdgcn.config import parse_assignments
 from lgdgcn.data import load
+from lgdgcn.data.labels import is_labelled
+from lgdgcn.data.splits import sized_split
 from lgdgcn.data.user_graph import read_graph
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError
 
 __all__ = ["GraphSource"]
 
+MASKS = ("train_mask", "val_mask", "test_mask")
 STORED_SPLITS = {"chameleon_filtered": 10}  # these sets come with several, chosen by seed
 
 
@@ -51,16 +55,46 @@ class GraphSource:
         if self.is_folder:
             if self.split != "standard":
                 raise InputError("--split random is for named data sets; use a split column")
-            return read_graph(self.dataset, self.features, require_labels)
-        name, _, text = self.dataset.partition(":")
-        options: dict[str, Any] = parse_assignments(text.split(",")) if text else {}
-        if self.split == "random":
-            options["seed"] = seed
-        elif name.lower() in STORED_SPLITS:
+            return _with_factors(read_graph(self.dataset, self.features, require_labels))
+        name, options = self._options()
+        generated = name.lower() == "synthetic"  # its seed draws the graph, not the split
+        if name.lower() in STORED_SPLITS and self.split == "standard":
             options["seed"] = seed % STORED_SPLITS[name.lower()]
-        data = load(name, self.root, split=self.split, **options)
+        elif self.split == "random" and not generated:
+            options["seed"] = seed
+        data = load(name, self.root, split="standard" if generated else self.split, **options)
+        if self.split == "random" and generated:
+            sizes = [int(data[mask].sum()) for mask in MASKS]
+            for mask, nodes in zip(
+                MASKS, sized_split(is_labelled(data.y), sizes, seed), strict=True
+            ):
+                data[mask] = nodes
         if self.features is not None:
             data = with_features(data, self.features)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # named sets need no advice
             return canonical(data, require_labels=require_labels)
+
+    def _options(self) -> tuple[str, dict[str, Any]]:
+        """Take ``synthetic:factors=8,seed=1`` apart."""
+        name, _, text = self.dataset.partition(":")
+        try:
+            options = parse_assignments(text.split(",")) if text else {}
+        except InputError:
+            example = "synthetic:factors=8,seed=1"
+            raise InputError(f"data set is {self.dataset!r}; write it like {example}") from None
+        for key in ("name", "root", "split", "download"):
+            if key in options:
+                raise InputError(f"{self.dataset}: {key} is not a setting of a graph")
+        return name, options
+
+
+def _with_factors(data: Data) -> Data:
+    """Check the known factors a user's graph may bring along."""
+    if "y_factor" in data:
+        factors = torch.as_tensor(data.y_factor)
+        if factors.dim() != 2 or len(factors) != data.x.size(0):
+            shape = f"{list(factors.shape)}, but the graph has {data.x.size(0)} nodes"
+            raise InputError(f"y_factor has shape {shape}; give one row per node")
+        data.y_factor = factors
+    return data

@@ -29,6 +29,8 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
     trained = TrainedModel.load(run / "model.safetensors", select_device(device))
     data = source.load(require_labels=False)
     output = trained(data)
+    if edges and not output.layers:
+        raise InputError("--edges: only lgdgcn and disengcn know the factors of an edge")
     ids = list(getattr(data, "node_ids", range(data.x.size(0))))
     factors = trained.dominant_factors(output)
     header = ["node", "label", "probability"] + ([] if factors is None else ["factor"])
@@ -45,9 +47,10 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
 def _source(run: Path, graph: str | None) -> GraphSource:
     try:
         saved = tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))["run"]
-        source = GraphSource(
-            saved["dataset"], saved.get("root"), saved["split"], saved.get("features")
-        )
+        values = [saved["dataset"], saved.get("root"), saved["split"], saved.get("features")]
+        if not all(isinstance(value, str | None) for value in values):
+            raise TypeError
+        source = GraphSource(*values)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError):
         raise InputError(f"{run / 'config.toml'} is missing or not a run's configuration") from None
     return source if graph is None else GraphSource(graph, source.root, features=source.features)
@@ -71,8 +74,6 @@ def _node_rows(
 
 
 def _edge_rows(data: Data, output: LGDOutput, ids: list[Any]) -> Iterator[list[Any]]:
-    if not output.layers:
-        raise InputError("--edges: only lgdgcn and disengcn know the factors of an edge")
     pairs, mean = both_directions(data.edge_index, output.layers[-1].edge_factors.cpu())
     strongest = mean.argmax(1) + 1
     for (source, target), factor, row in zip(pairs.t().tolist(), strongest, mean, strict=True):

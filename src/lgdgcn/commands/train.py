@@ -1,21 +1,26 @@
 """``lgdgcn train``: train, score, and leave a run folder behind."""
 
+import json
+import tomllib
+from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 import torch
+from torch_geometric.data import Data
 
 from lgdgcn.analysis.disentanglement import edge_attribution, routing_entropy
 from lgdgcn.commands.console import epoch_progress, out, percent, print_table
 from lgdgcn.commands.graph_source import GraphSource
 from lgdgcn.config import Settings, from_toml, parse_assignments, preset, resolve, to_toml
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import StopRequest, select_device, set_threads, stop_on_signals
 from lgdgcn.storage import check_name
 from lgdgcn.train import checkpoint
-from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.run_folder import RunFolder, check_same
 from lgdgcn.train.session import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
@@ -50,14 +55,22 @@ def train(
     settings = resolve(preset(source.name, model, own.get("variant")), own)
     where = select_device(device)
     set_threads()
+    load = lru_cache(maxsize=2)(source.load)
+    load(0)  # a graph that cannot be used is refused before the run folder is touched
     path = folder or default_folder(source.name, model, settings, resume)
-    with stop_on_signals() as stop, RunFolder(path, resume=resume, overwrite=overwrite) as run:
-        result = _train_one(source, model, settings, seeds, where, run, stop)
-        results = [result]
-        for other in compare:
-            chosen = resolve(preset(source.name, other, own.get("variant")))
-            with RunFolder(path / "compared" / other, resume=resume, overwrite=overwrite) as sub:
-                results.append(_train_one(source, other, chosen, seeds, where, sub, stop))
+    results = []
+    try:
+        with stop_on_signals() as stop, RunFolder(path, resume=resume, overwrite=overwrite) as run:
+            results.append(_train_one(source, load, model, settings, seeds, where, run, stop))
+            for other in dict.fromkeys(compare):
+                chosen = resolve(preset(source.name, other, own.get("variant")))
+                beside = RunFolder(path / "compared" / other, resume=resume, overwrite=overwrite)
+                with beside:
+                    result = _train_one(source, load, other, chosen, seeds, where, beside, stop)
+                    results.append(result)
+    except StoppedError as error:
+        message = f"{error}; saved, repeat the command with --resume --out {path} to go on"
+        raise StoppedError(message, error.exit_code) from None
     _print(source.name, results)
     out.print(f"run folder: {path}", soft_wrap=True)
 
@@ -82,6 +95,7 @@ def default_folder(dataset: str, model: str, settings: Settings, resume: bool) -
 
 def _train_one(
     source: GraphSource,
+    load: Callable[[int], Data],
     model: str,
     settings: Settings,
     seeds: int,
@@ -91,10 +105,15 @@ def _train_one(
 ) -> Result:
     header = {"dataset": source.dataset, "model": model, "seeds": seeds, "split": source.split}
     header |= {key: value for key in ("root", "features") if (value := getattr(source, key))}
-    folder.write_config(to_toml("run", header) + "\n" + to_toml("settings", settings.as_dict()))
+    config = {"run": header, "settings": settings.as_dict()}
+    if folder.resume and folder.config.is_file():
+        check_same(_parsed(folder.config, tomllib.loads), config)
+        if folder.result.is_file():
+            return _parsed(folder.result, json.loads)
+    folder.write_config("\n".join(to_toml(table, values) for table, values in config.items()))
     with epoch_progress(MODELS[model].title, seeds) as on_epoch:
         runs, trained = train_seeds(
-            source.load, settings, model, range(seeds), device, folder, on_epoch=on_epoch, stop=stop
+            load, settings, model, range(seeds), device, folder, on_epoch=on_epoch, stop=stop
         )
     trained.save(folder.model)
     result: Result = {
@@ -103,7 +122,7 @@ def _train_one(
         "variant": settings.variant if model in ("lgdgcn", "disengcn") else None,
         "metric": trained.task.metric,
         **summary(runs),
-        "factors": _factor_scores(trained, source, folder),
+        "factors": _factor_scores(trained, load(0), source.name, folder),
     }
     folder.write_result(result)
     for seed in range(seeds):
@@ -111,16 +130,27 @@ def _train_one(
     return result
 
 
-def _factor_scores(trained: TrainedModel, source: GraphSource, folder: RunFolder) -> Result:
+def _parsed(file: Path, parse: Callable[[str], Any]) -> Result:
+    """Read a file of the run that is resumed."""
+    try:
+        content = parse(file.read_text(encoding="utf-8"))
+        if isinstance(content, dict):
+            return content
+        cause = "no table in it"
+    except (OSError, ValueError, RecursionError) as error:
+        cause = str(error)
+    raise InputError(f"{file} is damaged ({cause}); restore it, or start again with --overwrite")
+
+
+def _factor_scores(trained: TrainedModel, data: Data, name: str, folder: RunFolder) -> Result:
     """Measure and draw what the best model knows of the factors."""
-    data = source.load(0)
     output = trained(data)
     if not output.layers:
         return {}
     from lgdgcn.analysis.plots import plot_units
 
     last = output.layers[-1]
-    title = f"{MODELS[trained.name].title} on {source.name}: {trained.settings.factors} factors"
+    title = f"{MODELS[trained.name].title} on {name}: {trained.settings.factors} factors"
     plot_units(last.units, folder.figure, title)
     scores: Result = {"routing_entropy": routing_entropy(last.edge_factors)}
     if "y_factor" in data:

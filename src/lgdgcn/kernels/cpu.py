@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from lgdgcn.kernels import numba_graph, numba_route
 from lgdgcn.kernels.structure import Neighbours, Union, neighbours
+from lgdgcn.kernels.threads import in_parallel, threads
 
 __all__ = ["aggregate", "nearest", "route", "symmetrize"]
 
@@ -46,9 +46,14 @@ class _Route(torch.autograd.Function):
         units = torch.empty_like(z, memory_format=torch.contiguous_format)
         chance = z.new_empty(lists.source.numel(), z.size(1))
         rows = tuple(map(_numpy, lists[:3]))
-        chunks = _split(rows[0], 0, z.size(0))
-        numba_route.route_forward(
-            _numpy(z), *rows, chunks, *settings, units.numpy(), chance.numpy()
+        in_parallel(
+            numba_route.route_forward,
+            _split(rows[0], 0, z.size(0)),
+            _numpy(z),
+            *rows,
+            *settings,
+            units.numpy(),
+            chance.numpy(),
         )
         return units, chance
 
@@ -69,19 +74,23 @@ class _Route(torch.autograd.Function):
             stop = min(max(stop, start + 1), z.size(0))
             first, last = int(row_ptr[start]), int(row_ptr[stop])
             edge_grad = np.empty((last - first, *z.shape[1:]), through.dtype)
-            numba_route.route_backward(
+            in_parallel(
+                numba_route.route_backward,
+                _split(row_ptr, start, stop),
                 _numpy(z),
                 row_ptr,
                 source,
                 order,
-                _split(row_ptr, start, stop),
                 *ctx.settings,
                 _numpy(units),
                 _numpy(chance),
                 grad.numpy(),
                 edge_grad,
+                first,
             )
-            numba_route.sum_by_source(edge_grad, out_ptr, out_entry, cursor, first, through)
+            sources = _split(out_ptr, 0, z.size(0))
+            sums = (edge_grad, out_ptr, out_entry, cursor, first, through)
+            in_parallel(numba_route.sum_by_source, sources, *sums)
             start = stop
         return grad.add_(torch.from_numpy(through)), None, None
 
@@ -91,8 +100,10 @@ def nearest(z: Tensor, k: int) -> tuple[Tensor, Tensor]:
     points = numba_graph.pad(_numpy(z))
     index = torch.empty(*z.shape[:2], k, dtype=torch.int64)
     distance = z.new_empty(index.shape)
-    _threads()
-    numba_graph.nearest_points(points, z.size(1), index.numpy(), distance.numpy())
+    jobs = numba_graph.nearest_jobs(z.size(0), z.size(1))
+    cuts = np.linspace(0, jobs, min(jobs, threads() * _CHUNKS_PER_THREAD) + 1).astype(np.int64)
+    filled = index.numpy(), distance.numpy()
+    in_parallel(numba_graph.nearest_points, cuts, points, z.size(1), *filled)
     return index, distance
 
 
@@ -135,7 +146,8 @@ class _Aggregate(torch.autograd.Function):
 def _gather(x: Tensor, rows: Sequence[Tensor], left: Tensor, right: Tensor) -> Tensor:
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
     arrays = [_numpy(part) for part in (x, *rows, left, right)]
-    numba_graph.gather_rows(*arrays, _split(arrays[1], 0, x.size(0)), out.numpy())
+    rows_of = _split(arrays[1], 0, x.size(0))
+    in_parallel(numba_graph.gather_rows, rows_of, *arrays, out.numpy())
     return out
 
 
@@ -147,12 +159,5 @@ def _numpy(x: Tensor) -> np.ndarray[Any, Any]:
 def _split(row_ptr: np.ndarray[Any, Any], start: int, stop: int) -> np.ndarray[Any, Any]:
     """Boundaries of node ranges with about equal work."""
     work = row_ptr[start : stop + 1] + np.arange(start, stop + 1)  # a node costs about an edge
-    cuts = np.linspace(work[0], work[-1], _threads() * _CHUNKS_PER_THREAD + 1)
+    cuts = np.linspace(work[0], work[-1], threads() * _CHUNKS_PER_THREAD + 1)
     return start + np.searchsorted(work, cuts).astype(np.int64)
-
-
-def _threads() -> int:
-    """Let numba use as many threads as torch does."""
-    threads = min(torch.get_num_threads(), numba.config.NUMBA_NUM_THREADS)
-    numba.set_num_threads(threads)
-    return int(threads)

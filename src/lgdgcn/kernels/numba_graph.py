@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
-__all__ = ["gather_rows", "nearest_points", "pad", "unite_lists"]
+__all__ = ["gather_rows", "nearest_jobs", "nearest_points", "pad", "unite_lists"]
 
 Array = np.ndarray[Any, Any]
 
@@ -72,6 +72,11 @@ def _fill(best: Array, place: Array, q: int, size: int) -> None:
         p += 1
 
 
+def nearest_jobs(sets: int, size: int) -> int:
+    """Number of pieces the search over B sets of N points falls into."""
+    return sets * -(-size // _QUERIES)
+
+
 def pad(points: Array) -> Array:
     """Transpose points `[B, N, d]` to `[B, d, N]` and fill both up to whole strides and tiles."""
     sets, size, width = points.shape
@@ -82,25 +87,27 @@ def pad(points: Array) -> Array:
     return padded
 
 
-@njit(parallel=True, cache=True)
-def nearest_points(points: Array, size: int, index: Array, distance: Array) -> None:
-    """Fill index and distance `[B, N, k]`.
+@njit(nogil=True, cache=True)
+def nearest_points(
+    start: int, stop: int, points: Array, size: int, index: Array, distance: Array
+) -> None:
+    """Fill index and distance `[B, N, k]` for the jobs from start to stop of `nearest_jobs`.
 
     Points are as `pad` returns them: added points are infinitely far away.
     """
     groups = (size + _QUERIES - 1) // _QUERIES
-    for job in prange(points.shape[0] * groups):
+    buffer = np.empty(_TILE, points.dtype)
+    for job in range(start, stop):
         b, low = job // groups, job % groups * _QUERIES
         high = min(low + _QUERIES, size)
-        buffer = np.empty(_TILE, points.dtype)
         index[b, low:high] = -1
         distance[b, low:high] = np.inf
-        for start in range(0, points.shape[2], _TILE):
+        for tile in range(0, points.shape[2], _TILE):
             for q in range(low, high):
-                _distances(points[b], q, start, buffer)
-                if start <= q < start + _TILE:
-                    buffer[q - start] = np.inf
-                _scan(buffer, start, distance[b, q], index[b, q])
+                _distances(points[b], q, tile, buffer)
+                if tile <= q < tile + _TILE:
+                    buffer[q - tile] = np.inf
+                _scan(buffer, tile, distance[b, q], index[b, q])
         for q in range(low, high):
             _fill(distance[b, q], index[b, q], q, size)
 
@@ -157,28 +164,28 @@ def unite_lists(index: Array, keep: Array, row_ptr: Array, source: Array, mutual
     return total
 
 
-@njit(parallel=True, cache=True, fastmath={"contract"})
+@njit(nogil=True, cache=True, fastmath={"contract"})
 def gather_rows(
+    start: int,
+    stop: int,
     x: Array,
     row_ptr: Array,
     source: Array,
     weight: Array,
     left: Array,
     right: Array,
-    chunks: Array,
     out: Array,
 ) -> None:
-    """Fill out `[n, d]` with L (A + I) R x."""
+    """Fill rows start to stop of out `[n, d]` with L (A + I) R x."""
     size = x.shape[1]
-    for chunk in prange(chunks.shape[0] - 1):
-        total = np.empty(size, x.dtype)
-        for i in range(chunks[chunk], chunks[chunk + 1]):
+    total = np.empty(size, x.dtype)
+    for i in range(start, stop):
+        for j in range(size):
+            total[j] = right[i] * x[i, j]
+        for e in range(row_ptr[i], row_ptr[i + 1]):
+            s = source[e]
+            scale = weight[e] * right[s]
             for j in range(size):
-                total[j] = right[i] * x[i, j]
-            for e in range(row_ptr[i], row_ptr[i + 1]):
-                s = source[e]
-                scale = weight[e] * right[s]
-                for j in range(size):
-                    total[j] += scale * x[s, j]
-            for j in range(size):
-                out[i, j] = left[i] * total[j]
+                total[j] += scale * x[s, j]
+        for j in range(size):
+            out[i, j] = left[i] * total[j]

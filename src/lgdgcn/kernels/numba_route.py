@@ -7,7 +7,7 @@ single vectors would cost more than the arithmetic on them.
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
 __all__ = ["route_backward", "route_forward", "sum_by_source"]
 
@@ -109,13 +109,14 @@ def _longest(row_ptr: Array, start: int, stop: int) -> int:
     return longest
 
 
-@njit(parallel=True, cache=True)
+@njit(nogil=True, cache=True)
 def route_forward(
+    start: int,
+    stop: int,
     z: Array,
     row_ptr: Array,
     source: Array,
     order: Array,
-    chunks: Array,
     iterations: int,
     sharp: Any,
     tiny: Any,
@@ -124,33 +125,31 @@ def route_forward(
     units: Array,
     chance: Array,
 ) -> None:
-    """Fill units `[N, M, d]` and chance `[E, M]`; `chunks` splits the nodes into equal work."""
+    """Fill units `[N, M, d]` and chance `[E, M]` for the nodes from start to stop."""
     channels, size = z.shape[1], z.shape[2]
-    for chunk in prange(chunks.shape[0] - 1):
-        start, stop = chunks[chunk], chunks[chunk + 1]
-        p = np.empty((1, _longest(row_ptr, start, stop), channels), z.dtype)
-        c = np.empty((iterations + 1, channels, size), z.dtype)
-        factor = np.empty((iterations, channels), z.dtype)
-        for t in range(start, stop):
-            first, degree = row_ptr[t], row_ptr[t + 1] - row_ptr[t]
-            _iterate(
-                z,
-                source,
-                first,
-                t,
-                degree,
-                sharp,
-                tiny,
-                uniform_start,
-                normalize_last,
-                c,
-                p,
-                factor,
-            )
-            _copy(units, t, c, iterations)
-            for e in range(degree):
-                for m in range(channels):
-                    chance[order[first + e], m] = p[0, e, m]
+    p = np.empty((1, _longest(row_ptr, start, stop), channels), z.dtype)
+    c = np.empty((iterations + 1, channels, size), z.dtype)
+    factor = np.empty((iterations, channels), z.dtype)
+    for t in range(start, stop):
+        first, degree = row_ptr[t], row_ptr[t + 1] - row_ptr[t]
+        _iterate(
+            z,
+            source,
+            first,
+            t,
+            degree,
+            sharp,
+            tiny,
+            uniform_start,
+            normalize_last,
+            c,
+            p,
+            factor,
+        )
+        _copy(units, t, c, iterations)
+        for e in range(degree):
+            for m in range(channels):
+                chance[order[first + e], m] = p[0, e, m]
 
 
 @njit(fastmath=_FAST)
@@ -180,13 +179,14 @@ def _edge_backward(
             edge_grad[at, m, x] += slope * c[step, m, x] + weight * back[0, m, x]
 
 
-@njit(parallel=True, cache=True)
+@njit(nogil=True, cache=True)
 def route_backward(
+    start: int,
+    stop: int,
     z: Array,
     row_ptr: Array,
     source: Array,
     order: Array,
-    chunks: Array,
     iterations: int,
     sharp: Any,
     tiny: Any,
@@ -196,85 +196,91 @@ def route_backward(
     grad_chance: Array,
     grad: Array,
     edge_grad: Array,
+    base: int,
 ) -> None:
     """Recompute the iterations of each node, then walk them backwards.
 
     Fills `grad` `[N, M, d]` with each node's gradient through itself and `edge_grad`
-    `[entries, M, d]` with the gradient of each in-edge towards its source, starting at the first
-    entry of the first chunk. `grad_chance` is `[0, M]` when p received no gradient.
+    `[entries, M, d]`, which begins at entry `base`, with the gradient of each in-edge towards its
+    source, for the nodes from start to stop. `grad_chance` is `[0, M]` when p received no gradient.
     """
     channels, size = z.shape[1], z.shape[2]
-    base = row_ptr[chunks[0]]
-    for chunk in prange(chunks.shape[0] - 1):
-        start, stop = chunks[chunk], chunks[chunk + 1]
-        zero, one = z.dtype.type(0), z.dtype.type(1)
-        p = np.empty((iterations, _longest(row_ptr, start, stop), channels), z.dtype)
-        c = np.empty((iterations + 1, channels, size), z.dtype)
-        factor = np.empty((iterations, channels), z.dtype)
-        score = np.empty(channels, z.dtype)
-        back = np.empty((2, channels, size), z.dtype)  # gradients of this and the previous c
-        for t in range(start, stop):
-            first, degree = row_ptr[t], row_ptr[t + 1] - row_ptr[t]
-            _iterate(
-                z,
-                source,
-                first,
-                t,
-                degree,
-                sharp,
-                tiny,
-                uniform_start,
-                normalize_last,
-                c,
-                p,
-                factor,
-            )
-            _copy(back, 0, grad_units, t)
+    zero, one = z.dtype.type(0), z.dtype.type(1)
+    p = np.empty((iterations, _longest(row_ptr, start, stop), channels), z.dtype)
+    c = np.empty((iterations + 1, channels, size), z.dtype)
+    factor = np.empty((iterations, channels), z.dtype)
+    score = np.empty(channels, z.dtype)
+    back = np.empty((2, channels, size), z.dtype)  # gradients of this and the previous c
+    for t in range(start, stop):
+        first, degree = row_ptr[t], row_ptr[t + 1] - row_ptr[t]
+        _iterate(
+            z,
+            source,
+            first,
+            t,
+            degree,
+            sharp,
+            tiny,
+            uniform_start,
+            normalize_last,
+            c,
+            p,
+            factor,
+        )
+        _copy(back, 0, grad_units, t)
+        for m in range(channels):
+            for x in range(size):
+                grad[t, m, x] = zero
+        for step in range(iterations - 1, -1, -1):
+            final = step == iterations - 1
             for m in range(channels):
-                for x in range(size):
-                    grad[t, m, x] = zero
-            for step in range(iterations - 1, -1, -1):
-                final = step == iterations - 1
-                for m in range(channels):
-                    if not final or normalize_last:
-                        _add(back, 0, -_dot(back, 0, c, step + 1, m), c, step + 1, m)
-                        for x in range(size):
-                            back[0, m, x] *= factor[step, m]
+                if not final or normalize_last:
+                    _add(back, 0, -_dot(back, 0, c, step + 1, m), c, step + 1, m)
                     for x in range(size):
-                        grad[t, m, x] += back[0, m, x]
-                        back[1, m, x] = zero
-                for e in range(degree):
-                    at = first - base + e
-                    if final:
-                        for m in range(channels):
-                            for x in range(size):
-                                edge_grad[at, m, x] = zero
-                    if uniform_start and step == 0:
-                        for m in range(channels):
-                            _add(edge_grad, at, p[step, e, m], back, 0, m)
-                        continue
+                        back[0, m, x] *= factor[step, m]
+                for x in range(size):
+                    grad[t, m, x] += back[0, m, x]
+                    back[1, m, x] = zero
+            for e in range(degree):
+                at = first - base + e
+                if final:
                     for m in range(channels):
-                        score[m] = zero
-                        if final and grad_chance.shape[0] > 0:
-                            score[m] = grad_chance[order[first + e], m]
-                    _edge_backward(
-                        z, source[first + e], sharp, c, step, p, e, score, back, edge_grad, at
-                    )
-                _copy(back, 0, back, 1)
-            for m in range(channels):
-                _add(grad, t, one, back, 0, m)
+                        for x in range(size):
+                            edge_grad[at, m, x] = zero
+                if uniform_start and step == 0:
+                    for m in range(channels):
+                        _add(edge_grad, at, p[step, e, m], back, 0, m)
+                    continue
+                for m in range(channels):
+                    score[m] = zero
+                    if final and grad_chance.shape[0] > 0:
+                        score[m] = grad_chance[order[first + e], m]
+                _edge_backward(
+                    z, source[first + e], sharp, c, step, p, e, score, back, edge_grad, at
+                )
+            _copy(back, 0, back, 1)
+        for m in range(channels):
+            _add(grad, t, one, back, 0, m)
 
 
-@njit(parallel=True, cache=True)
+@njit(nogil=True, cache=True)
 def sum_by_source(
-    edge_grad: Array, out_ptr: Array, out_entry: Array, cursor: Array, first: int, grad: Array
+    start: int,
+    stop: int,
+    edge_grad: Array,
+    out_ptr: Array,
+    out_entry: Array,
+    cursor: Array,
+    first: int,
+    grad: Array,
 ) -> None:
-    """Add edge gradients of the entries from `first` on to their sources, in entry order.
+    """Add edge gradients of the entries from `first` on to the sources from start to stop.
 
-    `cursor` `[N]` holds how many out-edges of each node earlier calls have taken.
+    `cursor` `[N]` holds how many out-edges of each node earlier calls have taken; entries are
+    added in their order.
     """
     last = first + edge_grad.shape[0]
-    for s in prange(cursor.shape[0]):
+    for s in range(start, stop):
         at = out_ptr[s] + cursor[s]
         while at < out_ptr[s + 1] and out_entry[at] < last:
             for m in range(grad.shape[1]):

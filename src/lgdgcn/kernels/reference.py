@@ -80,9 +80,17 @@ def nearest(z: Tensor, k: int) -> tuple[Tensor, Tensor]:
     rows = max(1, _TILE // size)
     for b in range(sets):
         columns = points[b].t().contiguous()  # [d, N]
-        for start in range(0, size, rows):
+        start = 0
+        while start < size:
             tile = slice(start, min(start + rows, size))
-            index[b, tile], distance[b, tile] = _nearest_in_tile(columns, tile, k)
+            try:
+                index[b, tile], distance[b, tile] = _nearest_in_tile(columns, tile, k)
+            except torch.OutOfMemoryError:
+                if rows == 1:
+                    raise
+                rows = rows // 2  # smaller tiles give the same result
+                continue
+            start = tile.stop
     return index, distance
 
 

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 import lgdgcn
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import StoppedError
+from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint, states
 from lgdgcn.train.loop import Progress, Run
@@ -113,11 +113,17 @@ def train_seed(
                 _save(run, identity, folder)
         on_epoch(run, metrics)
         if stop and not run.finished:
-            saved = f"; saved, go on with --resume --out {folder.path}" if folder else ""
-            message = f"stopped in epoch {run.progress.epoch} of seed {seed}{saved}"
+            message = f"stopped after epoch {run.progress.epoch} of seed {seed}"
             raise StoppedError(message, stop.exit_code)
 
-    run.train(after_epoch)
+    try:
+        run.train(after_epoch)
+    except torch.OutOfMemoryError:
+        peak = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else 0.0
+        raise InputError(
+            f"{device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, or lower "
+            "hidden_channels or num_layers"
+        ) from None
     scores = run.scores()
     headline = {part: next(iter(values.values())) for part, values in scores.items()}
     progress = run.progress

@@ -12,6 +12,7 @@ from lgdgcn.config import Settings, resolve
 from lgdgcn.data.features import row_normalized
 from lgdgcn.errors import CheckpointError, InputError
 from lgdgcn.models import LGDGCN, LGDOutput, build
+from lgdgcn.storage import to_json
 from lgdgcn.train.checkpoint import load_weights, save_weights
 from lgdgcn.train.states import check_like
 from lgdgcn.train.task import Task
@@ -72,7 +73,7 @@ class TrainedModel:
             "model": self.name,
             "settings": self.settings.as_dict(),
             "task": asdict(self.task),
-            "classes": self.classes,
+            "classes": to_json(self.classes),
             "in_channels": self.in_channels,
         }
 

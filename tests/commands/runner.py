@@ -1,0 +1,133 @@
+"""The command line for tests: in this process, or in a forked one that can be signalled."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from lgdgcn.cli import main
+
+GRAPH = "synthetic:nodes=120,classes=3,factors=2,average_degree=12"
+SMALL = ["--set", "hidden_channels=8", "--set", "factors=2"]
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    def refused(self, *words: str, code: int = 2) -> bool:
+        """Whether this is an error of one line that says all these words."""
+        lines = self.err.splitlines()
+        one = len(lines) == 1 and lines[0].startswith("lgdgcn: ")
+        assert (self.code, one) == (code, True), self
+        assert all(word in self.err for word in words), self.err
+        return True
+
+
+def call(*args: object) -> Outcome:
+    """Run ``lgdgcn ARGS`` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+        mock.patch.object(sys, "argv", ["lgdgcn", *map(str, args)]),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+def train(folder: Path, *args: object, graph: str = GRAPH, epochs: int = 8) -> Outcome:
+    """Train something small in a folder."""
+    return call("train", graph, *SMALL, "--set", f"epochs={epochs}", "--out", folder, *args)
+
+
+def result_of(folder: Path) -> dict:
+    """A run's ``result.json`` without the one thing that is never the same."""
+    result = json.loads((folder / "result.json").read_text())
+    for run in result["runs"]:
+        del run["seconds"]
+    return result
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
+
+
+SERVER = """
+import json, os, sys
+import lgdgcn.analysis.plots, lgdgcn.commands.predict, lgdgcn.commands.train, lgdgcn.kernels.cpu
+from lgdgcn.cli import main
+
+lgdgcn.analysis.plots._map = lambda points, seed: points[:, :2]  # t-SNE is not what is tested
+
+for line in sys.stdin:
+    job = json.loads(line)
+    pid = os.fork()
+    if pid == 0:
+        for number, file in ((0, os.devnull), (1, job["out"]), (2, job["err"])):
+            os.dup2(os.open(file, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666), number)
+        sys.argv = ["lgdgcn", *job["args"]]
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        except KeyboardInterrupt:
+            code = 99  # must have been handled
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    os.write(1, f"{pid}\\n".encode())
+    os.write(1, f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\\n".encode())
+"""
+
+
+class ForkServer:
+    """A process that has everything loaded and runs each command line in a fork of its own."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", SERVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+
+    def start(self, *args: object) -> int:
+        """Start ``lgdgcn ARGS`` and return its process id."""
+        files = {name: str(Path(self.folder.name) / name) for name in ("out", "err")}
+        self.process.stdin.write(json.dumps({"args": [*map(str, args)], **files}) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def wait(self) -> Outcome:
+        """Wait for its end; the code is negative where a signal ended it."""
+        code = int(self.process.stdout.readline())
+        out, err = (Path(self.folder.name, name).read_text() for name in ("out", "err"))
+        return Outcome(code, out, err)
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+        self.folder.cleanup()

@@ -1,0 +1,81 @@
+"""Which graph a command works on."""
+
+import pytest
+import torch
+
+from commands.conftest import write_graph
+from commands.runner import GRAPH, call
+from lgdgcn.commands.graph_source import GraphSource
+from lgdgcn.errors import InputError
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_random_split_of_a_generated_graph_is_another_split_of_the_same_graph(seed):
+    source = GraphSource(GRAPH + ",seed=5", split="random")
+    first, other = source.load(0), source.load(seed)
+    assert torch.equal(first.edge_index, GraphSource(GRAPH + ",seed=5").load().edge_index)
+    assert torch.equal(first.edge_index, other.edge_index)
+    assert not torch.equal(first.train_mask, other.train_mask)
+    for mask in MASKS:
+        assert first[mask].sum() == other[mask].sum() > 0
+    assert torch.equal(other.train_mask, source.load(seed).train_mask)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [
+        ("synthetic:nodes", "write it like"),
+        ("synthetic:split=random", "split is not a setting"),
+        ("synthetic:download=false", "download is not a setting"),
+        ("synthetic:nodse=50", "nodse"),
+        ("synthetic:nodes=1.5", "nodes is 1.5"),
+        ("karate_club:factors=3", "factors"),
+        ("nowhere/", "does not exist"),
+    ],
+)
+def test_what_is_no_graph(dataset, words):
+    with pytest.raises(InputError, match=words):
+        GraphSource(dataset).load()
+
+
+def test_a_folder_has_its_own_split(tmp_path):
+    graph = write_graph(tmp_path / "graph")
+    with pytest.raises(InputError, match="split column"):
+        GraphSource(str(graph), split="random").load()
+
+
+def test_a_folder_is_described(tmp_path):
+    outcome = call("data", "info", write_graph(tmp_path / "graph"))
+    assert (outcome.code, outcome.err) == (0, "")
+    cells = [line.strip("│ ").split("│") for line in outcome.out.splitlines() if "│" in line]
+    table = {cell[0].strip(): cell[1].strip() for cell in cells}
+    assert table["nodes"] == "24"
+    assert table["edges"] == "27"
+    assert table["features"] == "3 (dense)"
+    assert table["classes"] == "3"
+    assert table["train / validation / test"] == "9 / 9 / 6"
+
+
+def test_a_known_set_is_described(shared_data, monkeypatch):
+    monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
+    outcome = call("data", "info", "karate_club")
+    assert (outcome.code, outcome.err) == (0, "")
+    for words in ("karate_club", "34", "78", "4.59"):
+        assert words in outcome.out
+
+
+def test_the_list_says_where_each_set_is(tmp_path, monkeypatch):
+    place = tmp_path / "a folder with quite a long name, which is not cut"
+    place.mkdir()
+    (place / "karate_club.npz").touch()
+    monkeypatch.setenv("LGDGCN_DATA", str(place))
+    monkeypatch.setattr("lgdgcn.data.download.cache_dir", lambda: tmp_path / "cache")
+    outcome = call("data", "list")
+    assert (outcome.code, outcome.err) == (0, "")
+    line = {line.split("│")[1].strip(): line for line in outcome.out.splitlines() if "│" in line}
+    assert str(place / "karate_club.npz") in line["karate_club"]
+    assert "not here" in line["flickr"]
+    assert "generated" in line["synthetic"]
+    assert len(line) >= 13

@@ -1,0 +1,146 @@
+"""A training that is stopped, terminated or killed goes on as if nothing had happened."""
+
+import json
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from commands.conftest import write_graph
+from commands.runner import GRAPH, SMALL, call, content, result_of
+from lgdgcn.train.checkpoint import load_weights
+
+ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=20", "--set", "checkpoint_every=2"]
+LINES = 40  # two seeds of 20 epochs
+
+
+def count(folder: Path) -> int:
+    file = folder / "metrics.jsonl"
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def send_at(pid: int, folder: Path, number: signal.Signals, lines: int, delay: float = 0) -> None:
+    """Send a signal once the log has so many lines."""
+    deadline = time.monotonic() + 60
+    while count(folder) < lines:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    time.sleep(delay)
+    import os
+
+    os.kill(pid, number)
+
+
+def same_run(folder: Path, other: Path) -> bool:
+    tensors, meta = load_weights(folder / "model.safetensors")
+    expected, expected_meta = load_weights(other / "model.safetensors")
+    assert meta == expected_meta
+    assert tensors.keys() == expected.keys()
+    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
+    assert (folder / "metrics.jsonl").read_bytes() == (other / "metrics.jsonl").read_bytes()
+    assert result_of(folder) == result_of(other)
+    return content(folder).keys() == content(other).keys()
+
+
+@pytest.fixture(scope="module")
+def whole(server, tmp_path_factory):
+    """The run that nobody interrupts."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    server.start(*ARGS, "--out", folder)
+    assert server.wait().code == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "lines"), [(signal.SIGINT, 130, 3), (signal.SIGTERM, 143, 25)]
+)
+def test_a_signal_saves_and_the_run_goes_on_bitwise(
+    server, whole, tmp_path, number, code, lines
+):
+    pid = server.start(*ARGS, "--set", "checkpoint_every=1000", "--out", tmp_path / "run")
+    send_at(pid, tmp_path / "run", number, lines)
+    stopped = server.wait()
+    assert stopped.refused("stopped after epoch", f"--resume --out {tmp_path / 'run'}", code=code)
+    assert stopped.out == ""
+    done = count(tmp_path / "run")
+    assert lines <= done < LINES
+    assert not (tmp_path / "run/result.json").exists()
+    assert not (tmp_path / "run/run.lock").exists()
+
+    server.start(*ARGS, "--set", "checkpoint_every=1000", "--out", tmp_path / "run", "--resume")
+    outcome = server.wait()
+    assert (outcome.code, outcome.err) == (0, "")
+    log = (tmp_path / "run/metrics.jsonl").read_bytes()
+    assert log == (whole / "metrics.jsonl").read_bytes()
+    tensors, expected = (load_weights(f / "model.safetensors")[0] for f in (tmp_path / "run", whole))
+    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
+
+
+def test_a_signal_while_a_compared_model_trains(server, tmp_path):
+    args = ["train", GRAPH, "--model", "mlp", *SMALL, "--set", "epochs=1", "--compare", "gcn"]
+    args += ["--out", tmp_path / "run"]
+    pid = server.start(*args)
+    send_at(pid, tmp_path / "run/compared/gcn", signal.SIGINT, 2)
+    server.wait().refused(f"--resume --out {tmp_path / 'run'} ", code=130)
+    main = (tmp_path / "run/result.json").read_bytes()
+    server.start(*args, "--resume")
+    assert server.wait().code == 0
+    assert (tmp_path / "run/result.json").read_bytes() == main
+    assert (tmp_path / "run/compared/gcn/result.json").exists()
+
+
+def test_killed_again_and_again(server, whole, tmp_path):
+    chance = random.Random(0)
+    folder = tmp_path / "run"
+    kills = 0
+    for lines in (1, 7, 14, 18, 24, 31, 36):  # the log loses at most two lines at each kill
+        pid = server.start(*ARGS, "--out", folder, "--resume")
+        send_at(pid, folder, signal.SIGKILL, lines, chance.uniform(0, 0.05))
+        outcome = server.wait()
+        assert outcome.code == -signal.SIGKILL, outcome
+        assert outcome.err.count("taking over") == min(kills, 1)
+        kills += 1
+    assert kills >= 5
+    server.start(*ARGS, "--out", folder, "--resume")
+    assert server.wait().code == 0
+    assert same_run(folder, whole)
+    seen = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    pairs = [(line["seed"], line["epoch"]) for line in seen]
+    assert len(set(pairs)) == len(pairs) == LINES
+
+
+@pytest.fixture
+def unfinished(server, tmp_path):
+    """The graph and the folder of a run that was stopped."""
+    graph = write_graph(tmp_path / "graph")
+    args = ["train", graph, *SMALL, "--set", "epochs=1000000", "--out", tmp_path / "run"]
+    pid = server.start(*args)
+    send_at(pid, tmp_path / "run", signal.SIGINT, 2)
+    assert server.wait().code == 130
+    return args, graph, tmp_path / "run"
+
+
+def test_only_the_same_run_is_resumed(unfinished, tmp_path):
+    args, graph, folder = unfinished
+    before = content(folder)
+    call(*args).refused("already holds an unfinished run", "--resume")
+    call(*args, "--resume", "--set", "lr=0.5", "--set", "k=2").refused("lr: 0.01 -> 0.5", "k: 4 -> 2")
+    call(*args, "--resume", "--model", "disengcn").refused('model: "lgdgcn" -> "disengcn"')
+    other = write_graph(tmp_path / "other", nodes=27)
+    call("train", other, *args[2:], "--resume").refused("dataset", str(other))
+    nodes = graph / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace("n5", "n5", 1).replace(",train", ",test", 1))
+    call(*args, "--resume").refused("data: ")
+    assert content(folder) == before
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(unfinished):
+    args, _, folder = unfinished
+    files = sorted((folder / "checkpoints").glob("*.safetensors"))
+    args = [arg if arg != "epochs=1000000" else arg for arg in args]
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-1])
+    call(*args, "--resume").refused("no usable checkpoint", files[-1].name)

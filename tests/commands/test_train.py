@@ -1,0 +1,250 @@
+"""``lgdgcn train`` for real: what it prints and leaves behind."""
+
+import json
+import tomllib
+
+import pytest
+import torch
+
+from commands.conftest import write_graph
+from commands.runner import GRAPH, SMALL, call, content, result_of, train
+from lgdgcn.config import Settings
+from lgdgcn.train.checkpoint import load_weights
+from lgdgcn.train.run_folder import RunFolder
+
+PNG = b"\x89PNG\r\n\x1a\n"
+TERMS = ["classification", "space", "diversity", "total"]
+
+
+# The run folder
+
+
+def test_the_run_folder_is_complete(finished):
+    folder, outcome = finished
+    assert (outcome.code, outcome.err) == (0, "")
+    files = content(folder)
+    own = {name for name in files if not name.startswith("compared/gcn/")}
+    assert own == {
+        "config.toml",
+        "metrics.jsonl",
+        "model.safetensors",
+        "model.safetensors.sha256",
+        "result.json",
+        "units.png",
+    }
+    assert {f"compared/gcn/{name}" for name in own - {"units.png"}} == files.keys() - own
+    assert files["units.png"].startswith(PNG)
+    assert files["units.png"].endswith(b"IEND\xaeB`\x82")
+
+
+def test_the_log_has_every_epoch_and_every_term(finished):
+    folder, _ = finished
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [(line["seed"], line["epoch"]) for line in lines] == [
+        (seed, epoch) for seed in (0, 1) for epoch in range(1, 9)
+    ]
+    for line in lines:
+        assert list(line) == ["seed", "epoch", *TERMS, "val_loss", "val_micro_f1"]
+        weighted = line["classification"] + 0.5 * line["space"] + 0.01 * line["diversity"]
+        assert line["total"] == pytest.approx(weighted, rel=1e-5)
+        assert 0 <= line["val_micro_f1"] <= 1
+
+
+def test_the_result_says_what_was_run_and_how_well(finished):
+    folder, _ = finished
+    result = json.loads((folder / "result.json").read_text())
+    assert (result["dataset"], result["model"], result["metric"]) == (GRAPH, "lgdgcn", "micro_f1")
+    assert [run["seed"] for run in result["runs"]] == [0, 1]
+    tests = torch.tensor([run["test"] for run in result["runs"]], dtype=torch.float64)
+    assert result["mean"] == pytest.approx(tests.mean().item())
+    assert result["std"] == pytest.approx(tests.std().item())
+    for run in result["runs"]:
+        assert run["epochs"] == 8
+        assert run["seconds"] > 0
+        assert run["scores"]["test"]["micro_f1"] == run["test"]
+        assert run["scores"]["val"]["micro_f1"] == run["val"]
+    assert 0 <= result["factors"]["routing_entropy"] <= 1
+    assert 0 <= result["factors"]["edge_attribution"] <= 1
+    assert json.loads((folder / "compared/gcn/result.json").read_text())["factors"] == {}
+
+
+def test_the_table_shows_both_models(finished):
+    folder, outcome = finished
+    result = json.loads((folder / "result.json").read_text())
+    row = next(line for line in outcome.out.splitlines() if "LGD-GCN" in line)
+    assert f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}" in row
+    assert "│ GCN " in outcome.out
+    assert "mean ± std of 2 seeds" in outcome.out
+    assert f"run folder: {folder}" in outcome.out
+
+
+def test_its_config_makes_the_same_run_again_bitwise(finished, tmp_path):
+    folder, _ = finished
+    config = tomllib.loads((folder / "config.toml").read_text())
+    assert config["run"] == {"dataset": GRAPH, "model": "lgdgcn", "seeds": 2, "split": "standard"}
+    assert Settings(**config["settings"]) == Settings(epochs=8, hidden_channels=8, factors=2)
+    again = call(
+        "train", GRAPH, "--config", folder / "config.toml", "--seeds", 2, "--out", tmp_path
+    )
+    assert again.code == 0
+    assert result_of(tmp_path) == result_of(folder)
+    for name in ("config.toml", "metrics.jsonl", "model.safetensors"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_a_model_may_be_named_twice(tmp_path):
+    outcome = train(tmp_path / "run", "--model", "mlp", "--compare", "mlp,mlp", epochs=2)
+    assert outcome.code == 0
+    assert outcome.out.count("MLP") == 2
+
+
+def test_names_are_shown_as_they_are(tmp_path):
+    graph = write_graph(tmp_path / "$x^ [bold] :smile:")
+    outcome = train(tmp_path / "run [" / "dim]", graph=graph, epochs=2)
+    assert outcome.code == 0
+    assert "$x^ [bold] :smile:" in outcome.out
+    assert "run [/dim]" in outcome.out
+
+
+def test_known_factors_of_a_users_graph_are_scored(tmp_path):
+    import numpy as np
+
+    from lgdgcn.data import synthetic_graph
+
+    data = synthetic_graph(nodes=60, classes=3, factors=2, average_degree=8)
+    masks = {name: data[name].numpy() for name in ("train_mask", "val_mask", "test_mask")}
+    arrays = {"x": data.x.to_dense().numpy(), "y": data.y.numpy(), **masks}
+    np.savez(tmp_path / "edges.npz", edge_index=data.edge_index.numpy())
+    np.savez(tmp_path / "nodes.npz", **arrays, y_factor=data.y_factor.numpy())
+    assert train(tmp_path / "run", graph=f"{tmp_path}/", epochs=2).code == 0
+    assert 0 <= result_of(tmp_path / "run")["factors"]["edge_attribution"] <= 1
+    assert "known factors" in call("data", "info", f"{tmp_path}/").out
+
+    np.savez(tmp_path / "nodes.npz", **arrays, y_factor=data.y_factor[:-1].numpy())
+    train(tmp_path / "other", graph=f"{tmp_path}/").refused("y_factor has shape [59, 2]", "60")
+
+
+def test_features_from_the_structure(tmp_path):
+    graph = write_graph(tmp_path / "graph")
+    assert train(tmp_path / "run", "--features", "degree", graph=graph, epochs=2).code == 0
+    assert tomllib.loads((tmp_path / "run/config.toml").read_text())["run"]["features"] == "degree"
+    assert load_weights(tmp_path / "run/model.safetensors")[1]["in_channels"] == 17
+    assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv").code == 0
+    train(tmp_path / "x", "--features", "age", graph=graph).refused("--features is 'age'")
+
+
+def test_default_folders_are_numbered(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    args = ["train", GRAPH, "--model", "mlp", *SMALL, "--set", "epochs=1"]
+    for _ in range(2):
+        assert call(*args).code == 0
+    assert sorted(f.name for f in (tmp_path / "runs").iterdir()) == [
+        "synthetic-mlp",
+        "synthetic-mlp-2",
+    ]
+    call(*args, "--resume").refused("no unfinished run of synthetic-mlp")
+
+
+@pytest.mark.parametrize("empty", ["val", "test"])
+def test_an_empty_part_of_the_split(tmp_path, empty):
+    graph = write_graph(tmp_path / "graph")
+    nodes = graph / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace(f",{empty}\n", ",train\n"))
+    outcome = train(tmp_path / "run", graph=graph, epochs=2)
+    assert outcome.code == 0
+    assert ("validation split is empty" in outcome.err) == (empty == "val")
+    result = result_of(tmp_path / "run")
+    assert result["runs"][0][empty] is None
+    assert (result["mean"] is None) == (empty == "test")
+
+
+# What is refused
+
+
+def test_a_finished_run_is_kept(finished):
+    folder, _ = finished
+    before = content(folder)
+    train(folder, "--seeds", 2).refused("already holds a finished run", "--resume")
+    assert content(folder) == before
+
+
+def test_resuming_a_finished_run_shows_it_again(finished):
+    folder, first = finished
+    before = content(folder)
+    again = train(folder, "--seeds", 2, "--compare", "gcn", "--resume")
+    assert again == first
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (["--set", "lr=0.02"], ["settings.lr: 0.01 -> 0.02"]),
+        (["--model", "gcn"], ['run.model: "lgdgcn" -> "gcn"']),
+        (["--seeds", "3"], ["run.seeds: 2 -> 3"]),
+    ],
+)
+def test_a_finished_run_is_not_resumed_as_another(finished, change, words):
+    folder, _ = finished
+    before = content(folder)
+    train(folder, "--seeds", 2, "--resume", *change).refused(*words)
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("file", ["config.toml", "result.json"])
+def test_a_damaged_run_is_named_when_resumed(tmp_path, file):
+    assert train(tmp_path, "--model", "mlp", epochs=1).code == 0
+    (tmp_path / file).write_bytes(b"\xff{")
+    train(tmp_path, "--model", "mlp", "--resume", epochs=1).refused(file, "damaged")
+
+
+def test_overwrite_replaces_a_run_but_not_for_a_graph_that_is_not_there(tmp_path):
+    assert train(tmp_path, "--model", "mlp", epochs=3).code == 0
+    before = content(tmp_path)
+    train(tmp_path, "--overwrite", graph="corra").refused("corra", "did you mean 'cora'")
+    assert content(tmp_path) == before
+    assert train(tmp_path, "--model", "mlp", "--overwrite", epochs=2).code == 0
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_nothing_is_made_for_a_graph_that_is_not_there(tmp_path):
+    assert train(tmp_path / "run", graph="no-such-graph").code == 2
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+    with RunFolder(tmp_path / "run"):
+        before = content(tmp_path)
+        train(tmp_path / "run").refused("in use by process")
+        train(tmp_path / "run", "--overwrite").refused("in use by process")
+        assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("where", ["file", "file/run", "link"])
+def test_a_file_in_the_way_is_refused_at_once(tmp_path, where):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    train(tmp_path / where).refused("is a file")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+# Divergence
+
+
+@pytest.mark.parametrize(
+    ("args", "scale"),
+    [
+        (["--set", "lr=1e30"], 1),
+        (["--set", "lr=1e30", "--variant", "released"], 1),
+        (["--set", "lr=1e30", "--set", "precision=exact"], 1),
+        (["--model", "gcn"], 1e38),
+    ],
+    ids=["paper", "released", "exact", "features"],
+)
+def test_divergence_ends_without_a_result(tmp_path, args, scale):
+    graph = write_graph(tmp_path / "graph", scale=scale)
+    outcome = train(tmp_path / "run", *args, graph=graph)
+    outcome.refused("diverged", " loss is ", "in epoch ", "lower lr", code=3)
+    assert not (tmp_path / "run" / "result.json").exists()
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+    assert outcome.out == ""
