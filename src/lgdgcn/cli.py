@@ -177,7 +177,7 @@ def main() -> None:
     warnings.showwarning = _show_warning
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
     try:
-        sys.exit(app(standalone_mode=False))  # typer ends Ctrl-C and broken pipes quietly
+        sys.exit(app(prog_name="lgdgcn", standalone_mode=False))  # quiet at Ctrl-C and | head
     except LGDError as error:
         _fail(str(error), error.exit_code)
     except Exception as error:

@@ -227,13 +227,13 @@ def _without(data: Data, *keys: str) -> Data:
 
 def _renumbered(y: Tensor, classes: list[Any], trained: TrainedModel) -> Tensor:
     """Number canonical labels of any graph as the model's outputs are."""
-    if y.dim() == 2 or trained.task.multi_label:
-        if y.dim() != 2 or y.size(1) != trained.task.outputs:
-            raise InputError(
-                f"y has shape {list(y.shape)}; the model knows {trained.task.outputs} "
-                f"{'labels' if trained.task.multi_label else 'classes'}"
-            )
+    if trained.task.multi_label:
+        if y.dim() == 1 or y.size(1) != trained.task.outputs:
+            columns = trained.task.outputs
+            raise InputError(f"y has shape {list(y.shape)}; the model knows {columns} labels")
         return y
+    if y.dim() == 2:
+        raise InputError(f"y has shape {list(y.shape)}; the model knows one class per node")
     number = {str(name): place for place, name in enumerate(trained.classes)}
     for name in classes:
         if str(name) not in number:

@@ -1,6 +1,7 @@
 """A training that is stopped, terminated or killed goes on as if nothing had happened."""
 
 import json
+import os
 import random
 import signal
 import time
@@ -13,8 +14,8 @@ from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, result_of
 from lgdgcn.train.checkpoint import load_weights
 
-ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=20", "--set", "checkpoint_every=2"]
-LINES = 40  # two seeds of 20 epochs
+ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=30", "--set", "checkpoint_every=2"]
+LINES = 60  # two seeds of 30 epochs
 
 
 def count(folder: Path) -> int:
@@ -29,8 +30,6 @@ def send_at(pid: int, folder: Path, number: signal.Signals, lines: int, delay: f
         assert time.monotonic() < deadline
         time.sleep(0.001)
     time.sleep(delay)
-    import os
-
     os.kill(pid, number)
 
 
@@ -55,11 +54,9 @@ def whole(server, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "lines"), [(signal.SIGINT, 130, 3), (signal.SIGTERM, 143, 25)]
+    ("number", "code", "lines"), [(signal.SIGINT, 130, 3), (signal.SIGTERM, 143, 35)]
 )
-def test_a_signal_saves_and_the_run_goes_on_bitwise(
-    server, whole, tmp_path, number, code, lines
-):
+def test_a_signal_saves_and_the_run_goes_on_bitwise(server, whole, tmp_path, number, code, lines):
     pid = server.start(*ARGS, "--set", "checkpoint_every=1000", "--out", tmp_path / "run")
     send_at(pid, tmp_path / "run", number, lines)
     stopped = server.wait()
@@ -75,7 +72,9 @@ def test_a_signal_saves_and_the_run_goes_on_bitwise(
     assert (outcome.code, outcome.err) == (0, "")
     log = (tmp_path / "run/metrics.jsonl").read_bytes()
     assert log == (whole / "metrics.jsonl").read_bytes()
-    tensors, expected = (load_weights(f / "model.safetensors")[0] for f in (tmp_path / "run", whole))
+    tensors, expected = (
+        load_weights(f / "model.safetensors")[0] for f in (tmp_path / "run", whole)
+    )
     assert all(torch.equal(tensors[name], expected[name]) for name in expected)
 
 
@@ -95,15 +94,13 @@ def test_a_signal_while_a_compared_model_trains(server, tmp_path):
 def test_killed_again_and_again(server, whole, tmp_path):
     chance = random.Random(0)
     folder = tmp_path / "run"
-    kills = 0
-    for lines in (1, 7, 14, 18, 24, 31, 36):  # the log loses at most two lines at each kill
+    for kill in range(7):
+        lines = count(folder) + chance.randint(1, 4)  # at most 2 of these are lost again
         pid = server.start(*ARGS, "--out", folder, "--resume")
-        send_at(pid, folder, signal.SIGKILL, lines, chance.uniform(0, 0.05))
+        send_at(pid, folder, signal.SIGKILL, lines, chance.uniform(0, 0.02))
         outcome = server.wait()
         assert outcome.code == -signal.SIGKILL, outcome
-        assert outcome.err.count("taking over") == min(kills, 1)
-        kills += 1
-    assert kills >= 5
+        assert outcome.err.count("taking over") == min(kill, 1)
     server.start(*ARGS, "--out", folder, "--resume")
     assert server.wait().code == 0
     assert same_run(folder, whole)
@@ -127,20 +124,22 @@ def test_only_the_same_run_is_resumed(unfinished, tmp_path):
     args, graph, folder = unfinished
     before = content(folder)
     call(*args).refused("already holds an unfinished run", "--resume")
-    call(*args, "--resume", "--set", "lr=0.5", "--set", "k=2").refused("lr: 0.01 -> 0.5", "k: 4 -> 2")
+    call(*args, "--resume", "--set", "lr=0.5", "--set", "k=2").refused(
+        "lr: 0.01 -> 0.5", "k: 4 -> 2"
+    )
     call(*args, "--resume", "--model", "disengcn").refused('model: "lgdgcn" -> "disengcn"')
     other = write_graph(tmp_path / "other", nodes=27)
     call("train", other, *args[2:], "--resume").refused("dataset", str(other))
     nodes = graph / "nodes.csv"
-    nodes.write_text(nodes.read_text().replace("n5", "n5", 1).replace(",train", ",test", 1))
+    nodes.write_text(nodes.read_text().replace(",train", ",test", 1))
     call(*args, "--resume").refused("data: ")
     assert content(folder) == before
 
 
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(unfinished):
+def test_damaged_checkpoints_are_named(unfinished):
     args, _, folder = unfinished
     files = sorted((folder / "checkpoints").glob("*.safetensors"))
-    args = [arg if arg != "epochs=1000000" else arg for arg in args]
+    assert files
     for file in files:
         file.write_bytes(file.read_bytes()[:-1])
-    call(*args, "--resume").refused("no usable checkpoint", files[-1].name)
+    call(*args, "--resume").refused("no usable checkpoint", *(file.name for file in files))

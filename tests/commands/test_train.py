@@ -6,7 +6,7 @@ import tomllib
 import pytest
 import torch
 
-from commands.conftest import write_graph
+from commands.conftest import CLASSES, write_graph
 from commands.runner import GRAPH, SMALL, call, content, result_of, train
 from lgdgcn.config import Settings
 from lgdgcn.train.checkpoint import load_weights
@@ -226,6 +226,44 @@ def test_a_file_in_the_way_is_refused_at_once(tmp_path, where):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     train(tmp_path / where).refused("is a file")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("=1+1,train", "größe,train", None),
+        ("=1+1", "plain", None),
+        ("train", "val", "train split has no labelled node"),
+        ("train\n", "training\n", "split is 'training'"),
+        ("n5", "n4", "already on line"),
+        ("plain,test", ",test", None),
+    ],
+    ids=["class not in train", "two classes", "no train", "bad split", "same id", "unlabelled"],
+)
+def test_labels_and_splits_of_a_users_graph(tmp_path, old, new, words):
+    graph = write_graph(tmp_path / "graph")
+    nodes = graph / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace(old, new))
+    outcome = train(tmp_path / "run", graph=graph, epochs=2)
+    if words:
+        assert outcome.refused(str(graph), words)
+        assert not (tmp_path / "run").exists()
+    else:
+        assert outcome.code == 0
+        assert ("cannot be learned" in outcome.err) == (old == "=1+1,train")
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [(["plain"] * 3, "single class"), (["0.5", "1.5", "2.5"], "real-valued"), ([""] * 3, "labels")],
+)
+def test_labels_nothing_can_be_learned_from(tmp_path, cells, words):
+    graph = write_graph(tmp_path / "graph")
+    text = (graph / "nodes.csv").read_text()
+    for old, new in zip(CLASSES, cells, strict=True):
+        text = text.replace(f",{old},", f",{new},")
+    (graph / "nodes.csv").write_text(text)
+    train(tmp_path / "run", graph=graph).refused(str(graph), words)
 
 
 # Divergence

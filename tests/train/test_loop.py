@@ -245,6 +245,14 @@ def test_evaluation_leaves_the_statistics_alone():
     assert same(copy_of(run), before)
 
 
+def test_validation_is_scored_without_dropout():
+    run = run_of(dropout=0.5)
+    metrics = run.epoch()
+    logits, mask = evaluate(run.model, run.data), run.data.val_mask
+    assert metrics["val_loss"] == run.task.loss(logits, run.data.y, mask).item()
+    assert metrics["val_accuracy"] == run.scores()["val"]["accuracy"]
+
+
 # Learning
 
 

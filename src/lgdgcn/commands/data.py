@@ -13,11 +13,11 @@ __all__ = ["get_set", "list_sets", "show_info"]
 def list_sets() -> None:
     """Print one line per data set."""
     rows = [
-        [d.name, f"{d.nodes:,}", f"{d.edges:,}", f"{d.features:,}", str(d.classes), d.kind,
-         d.where_found or "not here"]
+        [d.name, f"{d.nodes:,}", f"{d.edges:,}", f"{d.features:,}", str(d.classes),
+         d.kind.removesuffix("-label"), d.where_found or "not here"]
         for d in available()
     ]  # fmt: skip
-    header = ["data set", "nodes", "edges", "features", "classes", "kind", "found"]
+    header = ["data set", "nodes", "edges", "features", "classes", "label", "found"]
     print_table("Data sets", header, rows)
     out.print("Get one with: lgdgcn data get NAME; or put NAME.npz into $LGDGCN_DATA")
 

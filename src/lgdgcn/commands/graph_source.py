@@ -57,18 +57,14 @@ class GraphSource:
                 raise InputError("--split random is for named data sets; use a split column")
             return _with_factors(read_graph(self.dataset, self.features, require_labels))
         name, options = self._options()
-        generated = name.lower() == "synthetic"  # its seed draws the graph, not the split
-        if name.lower() in STORED_SPLITS and self.split == "standard":
-            options["seed"] = seed % STORED_SPLITS[name.lower()]
-        elif self.split == "random" and not generated:
-            options["seed"] = seed
-        data = load(name, self.root, split="standard" if generated else self.split, **options)
-        if self.split == "random" and generated:
-            sizes = [int(data[mask].sum()) for mask in MASKS]
-            for mask, nodes in zip(
-                MASKS, sized_split(is_labelled(data.y), sizes, seed), strict=True
-            ):
-                data[mask] = nodes
+        if self.split == "random" and name.lower() == "synthetic":
+            data = _split_again(load(name, self.root, **options), seed)  # its seed is the graph's
+        else:
+            if self.split == "random":
+                options["seed"] = seed
+            elif name.lower() in STORED_SPLITS:
+                options["seed"] = seed % STORED_SPLITS[name.lower()]
+            data = load(name, self.root, split=self.split, **options)
         if self.features is not None:
             data = with_features(data, self.features)
         with warnings.catch_warnings():
@@ -87,6 +83,14 @@ class GraphSource:
             if key in options:
                 raise InputError(f"{self.dataset}: {key} is not a setting of a graph")
         return name, options
+
+
+def _split_again(data: Data, seed: int) -> Data:
+    """Draw another split of the same sizes."""
+    sizes = [int(data[mask].sum()) for mask in MASKS]
+    for name, mask in zip(MASKS, sized_split(is_labelled(data.y), sizes, seed), strict=True):
+        data[name] = mask
+    return data
 
 
 def _with_factors(data: Data) -> Data:

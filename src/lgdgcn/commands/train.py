@@ -163,8 +163,8 @@ def _print(dataset: str, results: list[Result]) -> None:
     multi_label = results[0]["metric"] == "micro_f1"
     names = ["micro_f1", "macro_f1"] if multi_label else ["accuracy"]
     titles = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "accuracy": "accuracy"}
-    header = ["model", *(f"test {titles[name]} %" for name in names), "validation %"]
-    header += ["edge attribution %", "routing entropy", "epochs", "seconds"]
+    header = ["model", *(f"test\n{titles[name]}" for name in names), "valida-\ntion"]
+    header += ["edge attri-\nbution", "routing\nentropy", "epochs"]
     rows = []
     for result in results:
         runs, factors = result["runs"], result["factors"]
@@ -174,11 +174,12 @@ def _print(dataset: str, results: list[Result]) -> None:
         entropy = factors.get("routing_entropy")
         cells.append("–" if entropy is None else f"{entropy:.4f}")
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
-        cells.append(f"{sum(run['seconds'] for run in runs) / len(runs):.1f}")
         rows.append([MODELS[result["model"]].title, *cells])
     count = len(results[0]["runs"])
-    spread = f", mean ± std of {count} seeds" if count > 1 else ""
-    print_table(f"{dataset}{spread}", header, rows)
+    title = f"{dataset}, in %" + (f", mean ± std of {count} seeds" if count > 1 else "")
+    if multi_label:
+        title += "; F1 of the highest-scoring labels, at threshold 0.5 see result.json"
+    print_table(title, header, rows)
 
 
 def _mean(values: list[float | None]) -> str:

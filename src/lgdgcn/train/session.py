@@ -106,13 +106,14 @@ def train_seed(
         _resume(run, identity, folder)
 
     def after_epoch(metrics: dict[str, Any]) -> None:
+        stopping = bool(stop)  # asked once: a later signal ends the next epoch, saved like this one
         if folder is not None:
             folder.append_metrics({"seed": seed, **metrics})
             due = run.progress.epoch % settings.checkpoint_every == 0
-            if due or stop or run.finished:
+            if due or stopping or run.finished:
                 _save(run, identity, folder)
         on_epoch(run, metrics)
-        if stop and not run.finished:
+        if stop and stopping and not run.finished:
             message = f"stopped after epoch {run.progress.epoch} of seed {seed}"
             raise StoppedError(message, stop.exit_code)
 

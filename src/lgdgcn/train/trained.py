@@ -88,7 +88,9 @@ class TrainedModel:
             trained = cls(
                 meta["model"], model, settings, task, meta["classes"], meta["in_channels"]
             )
-        except (KeyError, TypeError, InputError, RuntimeError) as error:
+            if len(trained.classes) != task.outputs:
+                raise ValueError(f"{len(trained.classes)} classes for {task.outputs} outputs")
+        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{path}: not a model of this package ({error})") from None
         dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
         model.to(dtype)

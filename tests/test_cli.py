@@ -1,0 +1,170 @@
+"""The command line itself: its errors are one line each, its help comes at once."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+from commands.runner import GRAPH, call
+
+LGDGCN = [sys.executable, "-m", "lgdgcn"]
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LGDGCN_DATA", str(tmp_path))
+
+
+def config(text: str) -> str:
+    Path("settings.toml").write_text(text)
+    return "settings.toml"
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["train", "corra"], "did you mean 'cora'"),
+        (["train", "nowhere/"], "nowhere does not exist"),
+        (["train", "karate_club"], "karate_club.npz"),
+        (["train", "cora", "--root", "nowhere"], "'nowhere' is not a folder"),
+        (["train", GRAPH, "--split", "odd"], "split is 'odd'"),
+        (["train", GRAPH, "--model", "gnc"], "model is 'gnc'"),
+        (["train", GRAPH, "--compare", "gcn,gnc"], "model is 'gnc'"),
+        (["train", GRAPH, "--variant", "other"], "variant is 'other'"),
+        (["train", GRAPH, "--seeds", "0"], "--seeds is 0"),
+        (["train", GRAPH, "--set", "lamda_space=1"], "lamda_space: did you mean lambda_space?"),
+        (["train", GRAPH, "--set", "lr"], "'lr'; write key=value"),
+        (["train", GRAPH, "--set", "lr=fast"], "lr is 'fast'; it must be a number"),
+        (["train", GRAPH, "--set", "lr=nan"], "lr is nan"),
+        (["train", GRAPH, "--set", "dropout=1"], "dropout is 1.0; it must be below 1"),
+        (["train", GRAPH, "--set", "hidden_channels=9"], "hidden_channels is 9, which 4 factors"),
+        (["train", GRAPH, "--config", "none.toml"], "none.toml: no such file"),
+        (["train", GRAPH, "--config", "."], "not a TOML file"),
+        (["train", GRAPH, "--device", "gpu"], "device is 'gpu'"),
+        (["train", GRAPH, "--device", "mps"], "device is 'mps'"),
+        (["train", GRAPH, "--device", "cuda:99"], "device is 'cuda:99', but torch sees"),
+        (["predict", "nowhere", "--out", "p.csv"], "nowhere holds no finished run"),
+        (["predict", "nowhere"], "--out"),
+        (["data", "info", "corra"], "did you mean 'cora'"),
+        (["data", "get", "synthetic"], "nothing to get"),
+        (["data", "get", "flickr"], "flickr.npz"),
+        (["train", GRAPH, "--sead", "1"], "--sead"),
+        (["train", GRAPH, "--seeds", "many"], "'--seeds'"),
+        (["train", GRAPH, "more"], "more"),
+        (["trian"], "trian"),
+    ],
+    ids=lambda value: " ".join(value).replace(GRAPH, "G") if isinstance(value, list) else "",
+)
+def test_a_users_error_is_one_line(args, words):
+    outcome = call(*args)
+    assert outcome.refused(words)
+    assert outcome.out == ""
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lr = 0.1\nlamda_space = 1", "unknown key lamda_space: did you mean lambda_space?"),
+        ("[settings]\nk = 0", "k is 0; it must be at least 1"),
+        ("settings = 3", "settings must be a table"),
+        ("lr = ", "not a TOML file"),
+    ],
+)
+def test_a_wrong_configuration_file(text, words):
+    call("train", GRAPH, "--config", config(text)).refused(words)
+
+
+def test_what_is_set_wins_over_the_file():
+    args = ["train", GRAPH, "--model", "mlp", "--set", "epochs=1", "--out", "run"]
+    file = config('variant = "released"\nhidden_channels = 12\nlr = 0.5')
+    assert call(*args, "--config", file, "--set", "lr=0.25", "--variant", "paper").code == 0
+    used = tomllib.loads(Path("run/config.toml").read_text())["settings"]
+    assert (used["hidden_channels"], used["lr"], used["variant"]) == (12, 0.25, "paper")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there():
+    call("train", GRAPH, "--device", "cuda").refused("device is 'cuda', but torch sees 0 GPUs")
+
+
+def test_an_internal_error_is_one_line_too(monkeypatch):
+    def fail():
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr("lgdgcn.commands.data.list_sets", fail)
+    call("data", "list").refused("internal error: RuntimeError: two lines", code=1)
+    monkeypatch.setenv("LGDGCN_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        call("data", "list")
+
+
+def test_interrupted_before_there_is_anything_to_save(monkeypatch):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lgdgcn.commands.data.list_sets", interrupt)
+    outcome = call("data", "list")
+    assert (outcome.code, outcome.err) == (130, "")
+
+
+# Help
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [["train"], ["predict"], ["data", "list"], ["data", "info"], ["data", "get"]],
+    ids=" ".join,
+)
+def test_help_shows_an_example(verb):
+    outcome = call(*verb, "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    _, _, after = outcome.out.partition("Example")
+    assert f"lgdgcn {' '.join(verb)}" in after
+
+
+@pytest.mark.parametrize("args", [["--help"], ["-h"]])
+def test_help_names_every_verb(args):
+    outcome = call(*args)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert all(verb in outcome.out for verb in ("train", "predict", "data"))
+
+
+@pytest.mark.parametrize("args", [[], ["data"]])
+def test_no_verb_shows_the_help(args):
+    outcome = call(*args)
+    assert "Usage: lgdgcn" in outcome.out
+    assert outcome.err == ""
+
+
+def test_version():
+    from lgdgcn import __version__
+
+    assert call("--version") == (0, f"lgdgcn {__version__}\n", "")
+
+
+def test_help_imports_nothing_heavy():
+    report = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "lgdgcn", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in report.stderr.splitlines()
+    }
+    assert "typer" in names
+    assert not names & {"torch", "numpy", "scipy", "numba", "sklearn", "matplotlib"}
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = f"{' '.join(LGDGCN)} data list | head -1"
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=env, timeout=120)
+    assert done.stdout.strip() == "Data sets"
+    assert done.stderr == ""

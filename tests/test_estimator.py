@@ -1,0 +1,391 @@
+"""LGDClassifier: scikit-learn's manners on a graph."""
+
+import copy
+import dataclasses
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+from torch_geometric.data import Data
+
+from lgdgcn import LGDClassifier
+from lgdgcn.config import Settings
+from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDWarning
+from lgdgcn.train.session import train_seed
+from models.toy import toy_graph
+
+SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30, "k": 3}
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def fitted(data=None, **params):
+    return LGDClassifier(**SMALL | params).fit(toy_graph() if data is None else data)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted(epochs=60)
+
+
+def without(data, *keys):
+    return Data(**{key: value for key, value in data.to_dict().items() if key not in keys})
+
+
+# Parameters
+
+
+def test_every_parameter_is_a_setting_with_the_same_default():
+    settings = {field.name: field.default for field in dataclasses.fields(Settings)}
+    parameters = inspect.signature(LGDClassifier).parameters
+    given = {name: p.default for name, p in parameters.items()}
+    assert (given.pop("random_state"), given.pop("device")) == (0, "auto")
+    assert given == {name: settings[name] for name in given}
+    baselines_and_folders = {"heads", "kernel_size", "propagation", "alpha", "theta"}
+    assert settings.keys() - given.keys() == baselines_and_folders | {"checkpoint_every"}
+
+
+def test_params_and_clone(model):
+    params = {**LGDClassifier().get_params(), **SMALL, "random_state": 3}
+    first = LGDClassifier().set_params(**params)
+    assert first.get_params() == params
+    other = clone(model)
+    assert other.get_params() == model.get_params()
+    assert not hasattr(other, "trained_")
+    with pytest.raises(ValueError, match="lamda"):
+        first.set_params(lamda=1)
+
+
+def test_numbers_of_numpy_are_numbers():
+    params = {"factors": np.int64(2), "lr": np.float32(0.5), "random_state": np.int32(1)}
+    other = fitted(**params, epochs=2)
+    plain = fitted(factors=2, lr=0.5, random_state=1, epochs=2)
+    assert np.array_equal(other.predict_proba(), plain.predict_proba())
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"factors": 3}, "hidden_channels is 8, which 3 factors"),
+        ({"lr": -1.0}, "lr is -1.0"),
+        ({"graph": "ann"}, "graph is 'ann'"),
+        ({"random_state": None}, "random_state is None"),
+        ({"device": "gpu"}, "device is 'gpu'"),
+        ({"device": None}, "device is None"),
+    ],
+)
+def test_parameters_are_checked_by_fit(params, words):
+    model = LGDClassifier(**SMALL | params)  # not before: clone and grids set anything
+    with pytest.raises(InputError, match=words):
+        model.fit(toy_graph())
+
+
+# What a fitted model says
+
+
+def test_shapes_and_ranges(model):
+    data = toy_graph()
+    assert model.predict().shape == (36,)
+    proba = model.predict_proba()
+    assert proba.shape == (36, 3)
+    assert np.allclose(proba.sum(1), 1, atol=1e-6)
+    assert np.array_equal(model.classes_[proba.argmax(1)], model.predict())
+    assert model.transform().shape == (36, 2, 4)
+    edges = model.edge_factors()
+    assert edges.shape == (data.edge_index.size(1), 2)
+    assert np.allclose(edges.sum(1), 1, atol=1e-6)
+    check_is_fitted(model)
+    right = model.predict() == data.y.numpy()
+    assert model.score() == pytest.approx(right[data.test_mask].mean())
+    assert model.score() == model.result_.test > 0.6
+
+
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "transform", "edge_factors", "score"]
+)
+def test_the_fitted_graph_is_the_default(model, method):
+    assert np.array_equal(getattr(model, method)(), getattr(model, method)(toy_graph()))
+
+
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "transform", "edge_factors", "score", "save"]
+)
+def test_unfitted(method, tmp_path):
+    args = [tmp_path / "model"] if method == "save" else []
+    with pytest.raises(NotFittedError, match=r"call fit"):
+        getattr(LGDClassifier(), method)(*args)
+    if not args:
+        with pytest.raises(NotFittedError):
+            getattr(LGDClassifier(), method)(toy_graph())
+
+
+def test_the_input_is_unchanged():
+    data = toy_graph()
+    data.edge_index = data.edge_index[:, torch.randperm(data.edge_index.size(1))]
+    before = copy.deepcopy(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(data, epochs=3)
+    model.predict(data)
+    model.edge_factors(data)
+    model.score(data)
+    model.score(data, y=torch.zeros(36))
+    assert data.to_dict().keys() == before.to_dict().keys()
+    for key, value in before.to_dict().items():
+        assert torch.equal(data[key], value)
+
+
+def test_the_same_seed_is_bitwise_the_same():
+    first, second, other = (fitted(random_state=seed, epochs=5) for seed in (1, 1, 2))
+    assert np.array_equal(first.predict_proba(), second.predict_proba())
+    assert np.array_equal(first.transform(), second.transform())
+    assert not np.array_equal(first.predict_proba(), other.predict_proba())
+
+
+def test_another_graph_of_the_same_features(model):
+    other = toy_graph(nodes=20, seed=4)
+    assert model.predict(without(other, "y", *MASKS)).shape == (20,)
+    assert model.score(other) > 0.5
+    wrong = toy_graph(features=5)
+    with pytest.raises(InputError, match="5 features, the model was trained with 12"):
+        model.predict(wrong)
+    for bad in (np.zeros((3, 12)), None):
+        with pytest.raises(InputError):
+            (model.predict if bad is not None else fitted().fit)(bad)
+
+
+def test_a_diverged_fit_says_so():
+    with pytest.raises(DivergedError, match="epoch"):
+        fitted(lr=1e30)
+
+
+# Edges
+
+
+def lookup(model, data):
+    rows = model.edge_factors(data)
+    pairs = zip(*data.edge_index.tolist(), strict=True)
+    return dict(zip(pairs, rows, strict=True))
+
+
+def test_edge_rows_follow_any_order_and_duplicates(model):
+    data = toy_graph()
+    expected = lookup(model, data)
+    order = torch.randperm(data.edge_index.size(1), generator=torch.Generator().manual_seed(1))
+    data.edge_index = torch.cat([data.edge_index[:, order], data.edge_index[:, :5]], 1)
+    rows = model.edge_factors(data)
+    for pair, row in zip(zip(*data.edge_index.tolist(), strict=True), rows, strict=True):
+        assert np.allclose(row, expected[pair], atol=1e-6)
+
+
+def test_edge_rows_of_directed_input_and_self_loops(model):
+    data = toy_graph()
+    expected = lookup(model, data)
+    half = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
+    loops = torch.tensor([[0, 7], [0, 7]])
+    data.edge_index = torch.cat([loops, half], 1).int()
+    with pytest.warns(LGDWarning, match="made undirected"):
+        rows = model.edge_factors(data)
+    assert np.isnan(rows[:2]).all()
+    for pair, row in zip(zip(*half.tolist(), strict=True), rows[2:], strict=True):
+        assert np.allclose(row, expected[pair], atol=1e-6)
+
+
+def test_edge_rows_follow_the_fitted_graph_as_given():
+    data = toy_graph()
+    data.edge_index = torch.cat([data.edge_index.flip(1), torch.tensor([[3], [3]])], 1)
+    model = fitted(data, epochs=2)
+    rows = model.edge_factors()
+    assert np.array_equal(rows, model.edge_factors(data), equal_nan=True)
+    assert np.isnan(rows[-1]).all()
+    assert not np.isnan(rows[:-1]).any()
+
+
+@pytest.mark.parametrize("empty", [torch.empty(2, 0, dtype=torch.int64), []])
+def test_no_edges(empty):
+    data = toy_graph()
+    data.edge_index = empty
+    model = fitted(data, epochs=2)
+    assert model.edge_factors().shape == (0, 2)
+    assert np.isfinite(model.predict_proba()).all()
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.parametrize("nodes", [2, 4, 6])
+def test_fewer_nodes_than_neighbours_and_factors(nodes, variant):
+    data = Data(
+        x=torch.eye(nodes, 5),
+        edge_index=torch.tensor([[0, 1], [1, 0]]),
+        y=torch.arange(nodes) % 2,
+        train_mask=torch.arange(nodes) < 2,
+        val_mask=torch.arange(nodes) >= 2,
+    )
+    params = {"factors": 8, "hidden_channels": 16, "k": 6, "epochs": 3, "variant": variant}
+    with pytest.warns(LGDWarning, match=f"k is 6, but there are only {nodes} nodes"):
+        model = LGDClassifier(**params).fit(data)
+        assert model.transform().shape == (nodes, 8, 2)
+        assert np.isfinite(model.predict_proba()).all()
+        assert model.edge_factors().shape == (2, 8)
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["b", "a", "=1+1"], [5, 0, 2], [1, 2, 3], [10.0, 30.0, 20.0]],
+    ids=["strings", "gaps", "from 1", "floats"],
+)
+def test_labels_of_any_kind_come_back(names, tmp_path):
+    data = toy_graph()
+    numbers = fitted(data)
+    data.y = [names[int(c)] for c in data.y]
+    if not isinstance(names[0], str):
+        data.y = torch.tensor(data.y)
+    model = fitted(data)
+    model.save(tmp_path / "model.safetensors")
+    for other in (model, LGDClassifier.load(tmp_path / "model.safetensors")):
+        assert list(other.classes_) == sorted(names)
+        assert set(other.predict(data)) <= set(names)
+        truth = np.asarray([names[c] for c in toy_graph().y])
+        right = (other.predict(data) == truth)[data.test_mask.numpy()]
+        assert other.score(data) == other.score(data, y=data.y) == pytest.approx(right.mean())
+    assert model.score() == model.score(data)
+    assert model.score() > 0.5
+    assert numbers.score() > 0.5
+
+
+def test_score_with_other_labels_leaves_the_model_as_it_was():
+    data = toy_graph()
+    model = fitted(data)
+    before = model.score()
+    rotated = (data.y + 1) % 3
+    wrong = (model.predict() == rotated.numpy())[data.test_mask.numpy()].mean()
+    assert model.score(y=rotated) == pytest.approx(wrong)
+    assert model.score() == before
+
+
+def test_score_refuses_what_it_cannot_compare(model):
+    data = toy_graph()
+    for y, words in (
+        (["x"] * 36, "'x'"),
+        (torch.full((36,), 9), "9"),
+        (torch.zeros(36, 3), "shape"),
+    ):
+        with pytest.raises(InputError, match=words):
+            model.score(y=y)
+    with pytest.raises(InputError, match="no labels"):
+        model.score(without(data, "y"))
+    with pytest.raises(InputError, match="no labelled nodes"):
+        model.score(data, y=torch.full((36,), -1))
+
+
+def test_unknown_labels_do_not_stop_a_prediction(model):
+    data = toy_graph()
+    data.y = ["never seen"] * 36
+    assert np.array_equal(model.predict(data), model.predict())
+
+
+def test_labels_beside_the_graph():
+    data = toy_graph()
+    model = LGDClassifier(**SMALL).fit(without(data, "y"), data.y)
+    assert np.array_equal(model.predict_proba(), fitted(data).predict_proba())
+    names = np.array(["x", "y", "z"])[data.y]
+    assert set(LGDClassifier(**SMALL).fit(data, names).predict()) <= {"x", "y", "z"}
+
+
+def test_unlabelled_nodes_teach_nothing_but_are_predicted():
+    data = toy_graph()
+    hidden = data.test_mask
+    data.y[hidden] = -1
+    model = fitted(data)
+    assert list(model.classes_) == [0, 1, 2]
+    assert model.result_.test is None
+    assert model.predict().shape == (36,)
+    assert model.predict()[hidden].min() >= 0
+    truth = toy_graph().y
+    assert model.score(data, y=truth) == pytest.approx(
+        (model.predict() == truth.numpy())[hidden].mean()
+    )
+
+
+def test_label_sets():
+    data = toy_graph(multi_label=True)
+    model = fitted(data, epochs=60)
+    assert list(model.classes_) == [0, 1, 2, 3, 4, 5]
+    predicted, proba = model.predict(), model.predict_proba()
+    assert predicted.shape == proba.shape == (36, 6)
+    assert predicted.dtype.kind == "i"
+    assert set(predicted.sum(1)) == {2}  # every training node has two
+    assert ((proba >= 0) & (proba <= 1)).all()
+    truth = data.y.numpy()[data.test_mask]
+    hits = (predicted[data.test_mask] * truth).sum()
+    assert model.score() == pytest.approx(
+        2 * hits / (predicted[data.test_mask].sum() + truth.sum())
+    )
+    assert model.score() == model.score(data) > 0.6
+    with pytest.raises(InputError, match="shape"):
+        model.score(y=toy_graph().y)
+
+
+def test_without_masks_the_split_is_made_with_a_warning():
+    data = without(toy_graph(), *MASKS)
+    with pytest.warns(LGDWarning, match="no split was given"):
+        model = fitted(data, epochs=3)
+    assert model.result_.val is not None
+    assert model.score() == model.result_.test
+
+
+def test_a_graph_without_labels_cannot_be_fitted():
+    with pytest.raises(InputError, match="labels"):
+        fitted(without(toy_graph(), "y"))
+
+
+# Saved and loaded
+
+
+def test_round_trip(model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model.save(str(path))
+    loaded = LGDClassifier.load(str(path))
+    assert loaded.get_params() == model.get_params()
+    data = toy_graph()
+    for method in ("predict", "predict_proba", "transform", "edge_factors", "score"):
+        assert np.array_equal(getattr(loaded, method)(data), getattr(model, method)(data))
+    loaded.save(tmp_path / "again.safetensors")
+    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "transform", "edge_factors", "score"]
+)
+def test_a_loaded_model_keeps_no_graph(model, tmp_path, method):
+    model.save(tmp_path / "m.safetensors")
+    loaded = LGDClassifier.load(tmp_path / "m.safetensors")
+    with pytest.raises(InputError, match="keeps no graph; give one"):
+        getattr(loaded, method)()
+
+
+def test_a_loaded_model_can_be_fitted_again(model, tmp_path):
+    model.save(tmp_path / "m.safetensors")
+    loaded = LGDClassifier.load(tmp_path / "m.safetensors")
+    assert np.array_equal(loaded.fit(toy_graph()).predict_proba(), model.predict_proba())
+
+
+def test_models_of_other_kinds(tmp_path):
+    cpu = torch.device("cpu")
+    data = toy_graph()
+    settings = Settings(**SMALL | {"epochs": 2})
+    for name in ("gcn", "disengcn"):
+        train_seed(data, settings, name, 0, cpu)[1].save(tmp_path / f"{name}.safetensors")
+    with pytest.raises(InputError, match="holds a gcn model"):
+        LGDClassifier.load(tmp_path / "gcn.safetensors")
+    loaded = LGDClassifier.load(tmp_path / "disengcn.safetensors")
+    assert (loaded.space, loaded.diversity, loaded.latent_graph) == (False, False, False)
+    assert loaded.transform(data).shape == (36, 2, 4)
+    with pytest.raises(CheckpointError, match="absent"):
+        LGDClassifier.load(tmp_path / "absent.safetensors")

@@ -1,0 +1,232 @@
+"""A trained model: used again as it was, refused when it is anything else."""
+
+import hashlib
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save as encode
+from torch_geometric.data import Data
+
+from lgdgcn.config import Settings
+from lgdgcn.data.validate import canonical
+from lgdgcn.errors import CheckpointError, InputError
+from lgdgcn.models import MODELS
+from lgdgcn.train.checkpoint import save_weights
+from lgdgcn.train.session import train_seed
+from lgdgcn.train.trained import TrainedModel, prepared
+from models.toy import toy_graph
+
+CPU = torch.device("cpu")
+SETTINGS = Settings(factors=2, hidden_channels=8, k=3, epochs=3)
+
+
+def trained_on(data, model="lgdgcn", **settings):
+    return train_seed(data, Settings(**SETTINGS.as_dict() | settings), model, 0, CPU)[1]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return trained_on(toy_graph())
+
+
+@pytest.fixture
+def saved(trained, tmp_path):
+    trained.save(tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors"
+
+
+def reseal(path):
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.with_name(path.name + ".sha256").write_text(f"{digest}  {path.name}\n")
+
+
+# Round trip
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_every_model_comes_back_as_it_was(tmp_path, model, multi_label):
+    data = toy_graph(multi_label=multi_label)
+    trained = trained_on(data, model, num_layers=2, epochs=1)
+    trained.save(tmp_path / "model.safetensors")
+    loaded = TrainedModel.load(tmp_path / "model.safetensors")
+    assert loaded.describe() == trained.describe()
+    assert torch.equal(loaded(data).logits, trained(data).logits)
+    assert not loaded(data).logits.requires_grad
+    assert loaded.task.multi_label == multi_label
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+def test_float64_features_train_and_reload_in_float64(tmp_path, variant):
+    data = toy_graph(dtype=torch.float64)
+    trained = trained_on(data, variant=variant)
+    trained.save(tmp_path / "model.safetensors")
+    loaded = TrainedModel.load(tmp_path / "model.safetensors")
+    for model in (trained, loaded):
+        dtypes = {t.dtype for t in model.model.state_dict().values() if t.is_floating_point()}
+        assert dtypes == {torch.float64}
+        assert model(data).logits.dtype == torch.float64
+    assert torch.equal(loaded(data).logits, trained(data).logits)
+    assert not torch.equal(loaded(data).logits.float().double(), loaded(data).logits)
+
+
+def test_a_graph_of_another_precision_is_converted(trained):
+    data = toy_graph()
+    expected = trained(data).logits
+    data.x = data.x.double()
+    assert torch.equal(trained(data).logits, expected)
+
+
+def test_names_of_numpy_are_saved(tmp_path):
+    data = toy_graph()
+    data.classes = list(np.array([10, 20, 30]))
+    trained_on(canonical(data)).save(tmp_path / "model.safetensors")
+    assert TrainedModel.load(tmp_path / "model.safetensors").classes == [10, 20, 30]
+
+
+def test_the_dominant_factor_adds_most_to_the_score(trained):
+    output = trained(toy_graph())
+    factor = trained.dominant_factors(output)
+    weight = trained.model.classifier.weight.detach().view(3, 2, 4)
+    for node, (units, logits) in enumerate(
+        zip(output.layers[-1].units, output.logits, strict=True)
+    ):
+        shares = [(units[m] * weight[logits.argmax(), m]).sum().item() for m in range(2)]
+        assert factor[node] == int(np.argmax(shares))
+    gcn = trained_on(toy_graph(), "gcn", epochs=1)
+    assert gcn.dominant_factors(gcn(toy_graph())) is None
+
+
+def test_features_are_scaled_as_in_training():
+    data = toy_graph()
+    trained = trained_on(data, normalize_features=True)
+    scaled = data.clone()
+    scaled.x = data.x * torch.rand(36, 1).add(0.5)  # row sums do not matter
+    assert torch.allclose(trained(scaled).logits, trained(data).logits, atol=1e-5)
+    before = data.x.clone()
+    assert prepared(data, trained.settings, CPU).x.sum(1).allclose(torch.ones(36))
+    assert torch.equal(data.x, before)
+
+
+def test_sparse_features_are_scaled_alike():
+    dense = toy_graph()
+    dense.x = dense.x * (dense.x > 0.7)
+    dense.x[4] = 0
+    sparse = Data(**dense.to_dict())
+    sparse.x = dense.x.to_sparse_csr()
+    settings = Settings(normalize_features=True)
+    found = prepared(sparse, settings, CPU, torch.float64).x
+    assert found.layout == torch.sparse_csr
+    assert torch.allclose(found.to_dense(), prepared(dense, settings, CPU).x.double())
+    assert not found.to_dense()[4].any()
+
+
+def test_another_number_of_features(trained):
+    with pytest.raises(InputError, match="5 features, the model was trained with 12"):
+        trained(toy_graph(features=5))
+
+
+# What is no model
+
+
+def refused(path, words):
+    with pytest.raises(CheckpointError, match=words):
+        TrainedModel.load(path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda payload: b"", "is empty"),
+        (lambda payload: payload[:-1], "damaged, cut short or altered"),
+        (lambda payload: payload[:40], "cut short"),
+        (lambda payload: payload[:-3] + bytes([payload[-3] ^ 1]) + payload[-2:], "damaged"),
+        (lambda payload: b"hello " * 50, "not a safetensors file"),
+    ],
+    ids=["empty", "truncated", "header only", "bit flipped", "text"],
+)
+def test_damaged_files(saved, damage, words):
+    saved.write_bytes(damage(saved.read_bytes()))
+    refused(saved, words)
+
+
+def test_a_file_without_its_seal_or_that_is_not_there(saved):
+    saved.with_name(saved.name + ".sha256").unlink()
+    refused(saved, "copy both files")
+    saved.unlink()
+    refused(saved, "cannot read")
+    refused(saved.parent, "not a regular file")
+
+
+class Payload:
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.marker),)
+
+
+@pytest.mark.parametrize("kind", ["pickle", "torch"])
+def test_a_pickle_never_runs(tmp_path, kind):
+    path, marker = tmp_path / "model.safetensors", tmp_path / "marker"
+    if kind == "pickle":
+        path.write_bytes(pickle.dumps(Payload(marker)))
+    else:
+        torch.save({"w": Payload(marker)}, path)
+    reseal(path)
+    refused(path, "never loaded")
+    assert not marker.exists()
+
+
+def test_safetensors_of_others(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(encode({"w": torch.ones(2)}, metadata={"format": "pt"}))
+    reseal(path)
+    refused(path, "was not written by lgdgcn")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "bert"},
+        {"model": None},
+        {"settings": {"factors": 0}},
+        {"settings": {"unheard_of": 1}},
+        {"settings": None},
+        {"task": {"outputs": "three", "multi_label": False}},
+        {"task": {"kind": 1}},
+        {"in_channels": -4},
+        {"in_channels": "12"},
+        {"in_channels": 13},
+        {"model": "gcn"},
+        {"classes": ["a"]},
+        {"classes": None},
+    ],
+    ids=json.dumps,
+)
+def test_descriptions_that_make_no_model(trained, tmp_path, change):
+    meta = {**trained.describe(), **change}
+    save_weights(tmp_path / "m.safetensors", trained.model.state_dict(), meta)
+    refused(tmp_path / "m.safetensors", "m.safetensors")
+
+
+@pytest.mark.parametrize("missing", ["model", "settings", "task", "classes", "in_channels"])
+def test_descriptions_with_a_gap(trained, tmp_path, missing):
+    meta = {key: value for key, value in trained.describe().items() if key != missing}
+    save_weights(tmp_path / "m.safetensors", trained.model.state_dict(), meta)
+    refused(tmp_path / "m.safetensors", missing)
+
+
+def test_weights_with_a_gap_or_of_another_type(trained, tmp_path):
+    weights = trained.model.state_dict()
+    name = next(iter(weights))
+    for changed in ({name: weights[name].half()}, {"more": torch.ones(1)}):
+        save_weights(tmp_path / "m.safetensors", {**weights, **changed}, trained.describe())
+        refused(tmp_path / "m.safetensors", next(iter(changed)))
+    rest = {key: value for key, value in weights.items() if key != name}
+    save_weights(tmp_path / "m.safetensors", rest, trained.describe())
+    refused(tmp_path / "m.safetensors", f"{name} is missing")
