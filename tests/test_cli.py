@@ -42,7 +42,10 @@ def config(text: str) -> str:
         (["train", GRAPH, "--set", "lr=fast"], "lr is 'fast'; it must be a number"),
         (["train", GRAPH, "--set", "lr=nan"], "lr is nan"),
         (["train", GRAPH, "--set", "dropout=1"], "dropout is 1.0; it must be below 1"),
-        (["train", GRAPH, "--set", "hidden_channels=9"], "hidden_channels is 9, which 4 factors"),
+        (
+            ["train", GRAPH, "--set", "hidden_channels=9", "--set", "factors=4"],
+            "hidden_channels is 9, which 4 factors",
+        ),
         (["train", GRAPH, "--config", "none.toml"], "none.toml: no such file"),
         (["train", GRAPH, "--config", "."], "not a TOML file"),
         (["train", GRAPH, "--device", "gpu"], "device is 'gpu'"),

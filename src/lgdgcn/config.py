@@ -151,10 +151,13 @@ def to_toml(table: str, values: dict[str, Any]) -> str:
 
 
 def preset(dataset: str, model: str, variant: str | None = None) -> dict[str, Any]:
-    """Return the shipped settings of a model on a data set; empty where there are none."""
+    """Return the shipped settings of a model on a data set.
+
+    Without such settings those of the model on any data set, and without these none.
+    """
     folder = resources.files("lgdgcn") / "presets"
-    for name in (f"{dataset}-{model}-{variant or 'paper'}.toml", f"{dataset}-{model}.toml"):
-        file = folder / name
+    for name in (f"{dataset}-{model}-{variant or 'paper'}", f"{dataset}-{model}", model):
+        file = folder / f"{name}.toml"
         if file.is_file():
             return dict(tomllib.loads(file.read_text(encoding="utf-8"))["settings"])
     return {}

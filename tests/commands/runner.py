@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,12 @@ class Outcome(NamedTuple):
         assert (self.code, one) == (code, True), self
         assert all(word in self.err for word in words), self.err
         return True
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The rows of a printed table, whatever its lines: the other cells by the first."""
+    lines = [re.split(r"\s{2,}|\s*[│┃]\s*", line.strip(" │┃")) for line in text.splitlines()]
+    return {first: [cell.strip() for cell in others] for first, *others in lines}
 
 
 def call(*args: object) -> Outcome:

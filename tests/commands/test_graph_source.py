@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from commands.conftest import write_graph
-from commands.runner import GRAPH, call
+from commands.runner import GRAPH, call, rows
 from lgdgcn.commands.graph_source import GraphSource
 from lgdgcn.errors import InputError
 
@@ -49,13 +49,12 @@ def test_a_folder_has_its_own_split(tmp_path):
 def test_a_folder_is_described(tmp_path):
     outcome = call("data", "info", write_graph(tmp_path / "graph"))
     assert (outcome.code, outcome.err) == (0, "")
-    cells = [line.strip("│ ").split("│") for line in outcome.out.splitlines() if "│" in line]
-    table = {cell[0].strip(): cell[1].strip() for cell in cells}
-    assert table["nodes"] == "24"
-    assert table["edges"] == "27"
-    assert table["features"] == "3 (dense)"
-    assert table["classes"] == "3"
-    assert table["train / validation / test"] == "9 / 9 / 6"
+    table = rows(outcome.out)
+    assert table["nodes"] == ["24"]
+    assert table["edges"] == ["27"]
+    assert table["features"] == ["3 (dense)"]
+    assert table["classes"] == ["3"]
+    assert table["train / validation / test"] == ["9 / 9 / 6"]
 
 
 def test_a_known_set_is_described(shared_data, monkeypatch):
@@ -74,8 +73,7 @@ def test_the_list_says_where_each_set_is(tmp_path, monkeypatch):
     monkeypatch.setattr("lgdgcn.data.download.cache_dir", lambda: tmp_path / "cache")
     outcome = call("data", "list")
     assert (outcome.code, outcome.err) == (0, "")
-    line = {line.split("│")[1].strip(): line for line in outcome.out.splitlines() if "│" in line}
-    assert str(place / "karate_club.npz") in line["karate_club"]
-    assert "not here" in line["flickr"]
-    assert "generated" in line["synthetic"]
-    assert len(line) >= 13
+    table = rows(outcome.out)
+    assert table["karate_club"][-1] == str(place / "karate_club.npz")
+    assert table["flickr"][-1] == "not here"
+    assert table["synthetic"][-1] == "generated"

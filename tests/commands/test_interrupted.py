@@ -14,7 +14,8 @@ from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, result_of
 from lgdgcn.train.checkpoint import load_weights
 
-ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=30", "--set", "checkpoint_every=2"]
+ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=30", "--set", "patience=30"]
+ARGS += ["--set", "dropout=0.5", "--set", "checkpoint_every=2"]
 LINES = 60  # two seeds of 30 epochs
 
 
@@ -125,7 +126,7 @@ def test_only_the_same_run_is_resumed(unfinished, tmp_path):
     before = content(folder)
     call(*args).refused("already holds an unfinished run", "--resume")
     call(*args, "--resume", "--set", "lr=0.5", "--set", "k=2").refused(
-        "lr: 0.01 -> 0.5", "k: 4 -> 2"
+        "settings.lr: ", "-> 0.5;", "settings.k: ", "-> 2;"
     )
     call(*args, "--resume", "--model", "disengcn").refused('model: "lgdgcn" -> "disengcn"')
     other = write_graph(tmp_path / "other", nodes=27)

@@ -58,6 +58,8 @@ def test_names_come_back_and_formulas_are_guarded(mine, tmp_path):
     right = [unguarded(a["label"]) == b["label"] for a, b in zip(rows, given, strict=True)]
     assert sum(right) > 16  # of 24: labels are not permuted on the way
     edges = rows_of(tmp_path / "p-edges.csv")
+    pairs = {frozenset(unguarded(row[end]) for end in ("source", "target")) for row in edges}
+    assert pairs == {frozenset(row.values()) for row in rows_of(graph / "edges.csv")}
     cells = [cell for row in rows + edges for cell in row.values()]
     assert {"'=1+1", "'=cmd|' /C calc'!A0", "naïve, “quoted”"} <= set(cells)
     assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)

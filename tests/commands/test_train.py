@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from commands.conftest import CLASSES, write_graph
-from commands.runner import GRAPH, SMALL, call, content, result_of, train
-from lgdgcn.config import Settings
+from commands.runner import GRAPH, SMALL, call, content, result_of, rows, train
+from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.train.checkpoint import load_weights
 from lgdgcn.train.run_folder import RunFolder
 
@@ -39,14 +39,16 @@ def test_the_run_folder_is_complete(finished):
 
 def test_the_log_has_every_epoch_and_every_term(finished):
     folder, _ = finished
+    used = tomllib.loads((folder / "config.toml").read_text())["settings"]
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     assert [(line["seed"], line["epoch"]) for line in lines] == [
         (seed, epoch) for seed in (0, 1) for epoch in range(1, 9)
     ]
     for line in lines:
         assert list(line) == ["seed", "epoch", *TERMS, "val_loss", "val_micro_f1"]
-        weighted = line["classification"] + 0.5 * line["space"] + 0.01 * line["diversity"]
-        assert line["total"] == pytest.approx(weighted, rel=1e-5)
+        total = line["classification"] + used["lambda_space"] * line["space"]
+        total += used["lambda_div"] * line["diversity"]
+        assert line["total"] == pytest.approx(total, rel=1e-5)
         assert 0 <= line["val_micro_f1"] <= 1
 
 
@@ -71,9 +73,11 @@ def test_the_result_says_what_was_run_and_how_well(finished):
 def test_the_table_shows_both_models(finished):
     folder, outcome = finished
     result = json.loads((folder / "result.json").read_text())
-    row = next(line for line in outcome.out.splitlines() if "LGD-GCN" in line)
-    assert f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}" in row
-    assert "│ GCN " in outcome.out
+    table = rows(outcome.out)
+    assert table["LGD-GCN"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
+    assert f"{result['factors']['routing_entropy']:.4f}" in table["LGD-GCN"]
+    assert len(table["GCN"]) == len(table["LGD-GCN"])
+    assert table["GCN"].count("–") == 2  # it has no factors to score
     assert "mean ± std of 2 seeds" in outcome.out
     assert f"run folder: {folder}" in outcome.out
 
@@ -82,7 +86,8 @@ def test_its_config_makes_the_same_run_again_bitwise(finished, tmp_path):
     folder, _ = finished
     config = tomllib.loads((folder / "config.toml").read_text())
     assert config["run"] == {"dataset": GRAPH, "model": "lgdgcn", "seeds": 2, "split": "standard"}
-    assert Settings(**config["settings"]) == Settings(epochs=8, hidden_channels=8, factors=2)
+    given = {"epochs": 8, "hidden_channels": 8, "factors": 2}
+    assert Settings(**config["settings"]) == resolve(preset("synthetic", "lgdgcn"), given)
     again = call(
         "train", GRAPH, "--config", folder / "config.toml", "--seeds", 2, "--out", tmp_path
     )
@@ -179,7 +184,7 @@ def test_resuming_a_finished_run_shows_it_again(finished):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (["--set", "lr=0.02"], ["settings.lr: 0.01 -> 0.02"]),
+        (["--set", "lr=0.0123"], ["settings.lr: ", "-> 0.0123;"]),
         (["--model", "gcn"], ['run.model: "lgdgcn" -> "gcn"']),
         (["--seeds", "3"], ["run.seeds: 2 -> 3"]),
     ],
@@ -275,7 +280,7 @@ def test_labels_nothing_can_be_learned_from(tmp_path, cells, words):
         (["--set", "lr=1e30"], 1),
         (["--set", "lr=1e30", "--variant", "released"], 1),
         (["--set", "lr=1e30", "--set", "precision=exact"], 1),
-        (["--model", "gcn"], 1e38),
+        (["--model", "gcn", "--set", "normalize_features=false"], 1e38),
     ],
     ids=["paper", "released", "exact", "features"],
 )

@@ -111,6 +111,7 @@ def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at):
     ):
         train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder, on_epoch=on_epoch, stop=stop)
     assert caught.value.exit_code == 143
+    assert checkpoint.load(folder.checkpoint(0))[1]["progress"]["epoch"] == stop_at
     assert [line["epoch"] for line in lines(folder)] == list(range(1, stop_at + 1))
     with RunFolder(tmp_path / "run", resume=True) as folder:
         found, trained = train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder)

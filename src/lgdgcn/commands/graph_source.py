@@ -50,6 +50,11 @@ class GraphSource:
             return Path(self.dataset).resolve().name
         return self.dataset.partition(":")[0].lower()
 
+    @property
+    def preset_name(self) -> str:
+        """Name that presets go by; a user's folder has none, whatever it is called."""
+        return "" if self.is_folder else self.name
+
     def load(self, seed: int = 0, require_labels: bool = True) -> Data:
         """Read the graph in canonical form; ``seed`` matters to random splits only."""
         if self.is_folder:

@@ -52,7 +52,7 @@ def train(
     own = {**(from_toml(config) if config else {}), **parse_assignments(assignments)}
     if variant is not None:
         own["variant"] = variant
-    settings = resolve(preset(source.name, model, own.get("variant")), own)
+    settings = resolve(preset(source.preset_name, model, own.get("variant")), own)
     where = select_device(device)
     set_threads()
     load = lru_cache(maxsize=2)(source.load)
@@ -63,7 +63,7 @@ def train(
         with stop_on_signals() as stop, RunFolder(path, resume=resume, overwrite=overwrite) as run:
             results.append(_train_one(source, load, model, settings, seeds, where, run, stop))
             for other in dict.fromkeys(compare):
-                chosen = resolve(preset(source.name, other, own.get("variant")))
+                chosen = resolve(preset(source.preset_name, other, own.get("variant")))
                 beside = RunFolder(path / "compared" / other, resume=resume, overwrite=overwrite)
                 with beside:
                     result = _train_one(source, load, other, chosen, seeds, where, beside, stop)
