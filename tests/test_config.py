@@ -14,6 +14,7 @@ import lgdgcn
 from lgdgcn.config import Settings, from_toml, parse_assignments, preset, resolve, to_toml
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
+from lgdgcn.nn import VARIANTS
 
 PRESETS = sorted((Path(lgdgcn.__file__).parent / "presets").glob("*.toml"))
 FIELDS = {field.name: field for field in dataclasses.fields(Settings)}
@@ -200,13 +201,14 @@ def test_any_text_is_parsed_or_refused(texts):
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_presets(path):
     settings = resolve(from_toml(path))
-    dataset, model, *variant = path.stem.rsplit("-", 2 if path.stem.count("-") > 1 else 1)
+    *rest, last = path.stem.split("-")  # [DATASET-]MODEL[-VARIANT]
+    variant = last if last in VARIANTS else None
+    model = rest.pop() if variant else last
     assert model in MODELS
-    assert preset(dataset, model, *variant) == from_toml(path)
-    if variant:
-        assert settings.variant == variant[0]
+    assert settings.variant == (variant or "paper")
+    assert preset("-".join(rest), model, variant) == from_toml(path)
     assert build(model, settings.as_dict(), 5, 2) is not None
 
 
 def test_no_preset():
-    assert preset("no-such-graph", "lgdgcn") == {}
+    assert preset("no-such-graph", "no-such-model") == {}
