@@ -290,9 +290,18 @@ def test_float64_features_train_in_float64():
 def test_parts_without_nodes():
     data = toy_graph()
     data.val_mask[:] = data.test_mask[:] = False
-    run = run_of(data, epochs=3)
-    metrics = []
-    run.train(metrics.append)  # the training nodes choose the epoch
-    assert metrics[0]["val_accuracy"] > 0
+    run = run_of(data, epochs=6, patience=2)
+    metrics, last = [], {}
+
+    def on_epoch(row):
+        metrics.append(row)
+        last.update(copy_of(run))
+
+    run.train(on_epoch)
+    assert len(metrics) == 6  # no early stop
+    assert metrics[0]["val_accuracy"] is None
+    assert metrics[0]["val_loss"] is None
+    for name, tensor in run.model.state_dict().items():
+        assert torch.equal(tensor, last[name])  # the last epoch is kept
     scores = run.scores()
     assert scores["val"] == scores["test"] == {"accuracy": None}

@@ -1,5 +1,6 @@
 """Tables and progress bars."""
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -67,10 +68,10 @@ def epoch_progress(label: str, runs: int) -> Iterator[Callable[[Run, dict[str, A
                 text = label if runs == 1 else f"{label}, run {len(tasks) + 1} of {runs}"
                 total = run.settings.epochs
                 tasks[run.seed] = progress.add_task(text, total=total, note="")
-            note = (
-                f"loss {metrics['total']:.3f}, validation {percent(run.progress.best_score)} "
-                f"at epoch {run.progress.best_epoch}"
-            )
+            note = f"loss {metrics['total']:.3f}"
+            if math.isfinite(run.progress.best_score):
+                best = percent(run.progress.best_score)
+                note += f", validation {best} at epoch {run.progress.best_epoch}"
             done = run.progress.epoch
             total = done if run.finished else run.settings.epochs
             progress.update(tasks[run.seed], completed=done, total=total, note=note)

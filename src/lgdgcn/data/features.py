@@ -1,9 +1,18 @@
-"""Feature matrices, dense or sparse."""
+"""Feature matrices: the forms they may come in, and the two they are kept in."""
 
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
-__all__ = ["row_normalized"]
+from lgdgcn.errors import InputError
+
+__all__ = ["canonical_features", "row_normalized", "sparse_features"]
+
+WAY_OUT = "use --features degree or --features identity (Python: with_features)"
 
 
 def row_normalized(x: Tensor) -> Tensor:
@@ -20,3 +29,98 @@ def row_normalized(x: Tensor) -> Tensor:
     total = x.values().new_zeros(x.size(0)).index_add(0, row, x.values().abs())
     values = x.values() / torch.where(total > 0, total, 1)[row]
     return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+
+
+def canonical_features(x: Any) -> Tensor:
+    """``x`` checked and copied: dense or CSR, float32 or float64, finite, N ≥ 1 and d ≥ 1."""
+    if x is None:
+        raise InputError(f"x is missing: the graph has no features; {WAY_OUT}")
+    if hasattr(x, "to_torch_sparse_csr_tensor"):  # torch_sparse.SparseTensor
+        x = x.to_torch_sparse_csr_tensor()
+    sparse = scipy.sparse.issparse(x) or (isinstance(x, Tensor) and x.layout != torch.strided)
+    try:
+        if not (sparse or isinstance(x, Tensor)):
+            x = np.asarray(x)
+        _check_shape(list(x.shape))
+        return sparse_features(x) if sparse else _dense_features(x)
+    except InputError:
+        raise
+    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"x cannot be read as a matrix ({reason}); give numbers [N, d]") from None
+
+
+def _check_shape(shape: list[int]) -> None:
+    if len(shape) != 2:
+        raise InputError(f"x has shape {shape}; give [N, d], one row of features per node")
+    if shape[0] == 0:
+        raise InputError(f"x has shape {shape}: the graph has no nodes; give at least one")
+    if shape[1] == 0:
+        raise InputError(f"x has shape {shape}: the graph has no features; {WAY_OUT}")
+
+
+def _dense_features(x: Any) -> Tensor:
+    """A tensor or array as a new contiguous tensor."""
+    if not isinstance(x, Tensor):
+        x = torch.from_numpy(np.array(x, dtype=_numpy_type(x.dtype), order="C"))
+    x = x.detach().cpu()
+    dense = x.to(_float_type(x.dtype)).clone(memory_format=torch.contiguous_format)
+    bad = ~torch.isfinite(dense)
+    if bad.any():
+        row, column = (int(i) for i in bad.nonzero()[0])
+        _refuse_values(int(bad.sum()), row, column, float(dense[row, column]))
+    return torch.as_tensor(dense)
+
+
+def sparse_features(x: Any) -> Tensor:
+    """Through scipy, whose checks and clean-up never make the matrix dense."""
+    if isinstance(x, Tensor):
+        x = x.detach().cpu()
+        if x.layout != torch.sparse_csr:
+            x = x.to_sparse_coo().coalesce()
+        values = x.values().to(_float_type(x.dtype)).numpy()
+        if x.layout == torch.sparse_csr:
+            parts = (values, x.col_indices().numpy(), x.crow_indices().numpy())
+            matrix = scipy.sparse.csr_matrix(parts, shape=x.shape, copy=True)
+        else:
+            row, column = x.indices().numpy()
+            matrix = scipy.sparse.csr_matrix((values, (row, column)), shape=x.shape)
+    else:
+        matrix = scipy.sparse.csr_matrix(x.astype(_numpy_type(x.dtype)), copy=True)
+    matrix.check_format(full_check=True)
+    matrix.sum_duplicates()
+    bad = ~np.isfinite(matrix.data)
+    if bad.any():
+        first = int(bad.argmax())
+        row = int(np.searchsorted(matrix.indptr, first, side="right")) - 1
+        _refuse_values(int(bad.sum()), row, int(matrix.indices[first]), float(matrix.data[first]))
+    matrix.eliminate_zeros()
+    rows, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
+    with warnings.catch_warnings():  # torch says once per process that CSR is in beta state
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(rows),
+            torch.from_numpy(columns),
+            torch.from_numpy(matrix.data.copy()),
+            size=matrix.shape,
+            check_invariants=True,
+        )
+
+
+def _float_type(dtype: torch.dtype) -> torch.dtype:
+    if dtype.is_complex:
+        raise InputError(f"x has type {dtype}; give real numbers")
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def _numpy_type(dtype: np.dtype[Any]) -> type[np.floating[Any]]:
+    if dtype.kind not in "biuf":
+        raise InputError(f"x has type {dtype}; give real numbers")
+    return np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32
+
+
+def _refuse_values(count: int, row: int, column: int, value: float) -> None:
+    raise InputError(
+        f"x has {count} values that are NaN or infinite, the first is {value} at row {row}, "
+        f"column {column}; replace or remove them"
+    )

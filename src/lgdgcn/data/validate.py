@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.data.features import canonical_features, sparse_features
 from lgdgcn.data.labels import (
     SPLITS,
     canonical_labels,
@@ -28,7 +29,6 @@ __all__ = ["canonical", "fingerprint", "with_features"]
 
 MASKS = tuple(f"{split}_mask" for split in SPLITS)
 DEGREE_BUCKETS = 16  # fixed, so that a model trained on one graph fits another
-WAY_OUT = "use --features degree or --features identity (Python: with_features)"
 
 
 def canonical(data: Data, require_labels: bool | None = None) -> Data:
@@ -65,7 +65,7 @@ def canonical(data: Data, require_labels: bool | None = None) -> Data:
     if not isinstance(data, Data):
         raise InputError(f"expected a torch_geometric.data.Data, found {type(data).__name__}")
     values = data.to_dict()
-    x = _features(values.pop("x", None))
+    x = canonical_features(values.pop("x", None))
     num_nodes = x.shape[0]
     declared = values.pop("num_nodes", None)
     if declared is not None and declared != num_nodes:
@@ -120,7 +120,7 @@ def with_features(data: Data, kind: str) -> Data:
         raise InputError(f"the graph has {num_nodes} nodes; give at least one")
     edge_index, _ = _edges(data.edge_index, num_nodes)
     if kind == "identity":
-        x = _sparse_features(scipy.sparse.identity(num_nodes, dtype=np.float32))
+        x = sparse_features(scipy.sparse.identity(num_nodes, dtype=np.float32))
     else:
         degree = torch.bincount(edge_index[0], minlength=num_nodes).float()  # [N]
         bucket = degree.add(1).log2().floor().long().clamp(max=DEGREE_BUCKETS - 1)
@@ -152,101 +152,6 @@ def fingerprint(data: Data) -> str:
             digest.update(array.reshape(-1).view(np.uint8).data)
     digest.update(repr(list(getattr(data, "classes", []))).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
-
-
-def _features(x: Any) -> Tensor:
-    """``x`` checked and copied: dense or CSR, float32 or float64, finite, N ≥ 1 and d ≥ 1."""
-    if x is None:
-        raise InputError(f"x is missing: the graph has no features; {WAY_OUT}")
-    if hasattr(x, "to_torch_sparse_csr_tensor"):  # torch_sparse.SparseTensor
-        x = x.to_torch_sparse_csr_tensor()
-    sparse = scipy.sparse.issparse(x) or (isinstance(x, Tensor) and x.layout != torch.strided)
-    try:
-        if not (sparse or isinstance(x, Tensor)):
-            x = np.asarray(x)
-        _check_shape(list(x.shape))
-        return _sparse_features(x) if sparse else _dense_features(x)
-    except InputError:
-        raise
-    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"x cannot be read as a matrix ({reason}); give numbers [N, d]") from None
-
-
-def _check_shape(shape: list[int]) -> None:
-    if len(shape) != 2:
-        raise InputError(f"x has shape {shape}; give [N, d], one row of features per node")
-    if shape[0] == 0:
-        raise InputError(f"x has shape {shape}: the graph has no nodes; give at least one")
-    if shape[1] == 0:
-        raise InputError(f"x has shape {shape}: the graph has no features; {WAY_OUT}")
-
-
-def _dense_features(x: Any) -> Tensor:
-    """A tensor or array as a new contiguous tensor."""
-    if not isinstance(x, Tensor):
-        x = torch.from_numpy(np.array(x, dtype=_numpy_type(x.dtype), order="C"))
-    x = x.detach().cpu()
-    dense = x.to(_float_type(x.dtype)).clone(memory_format=torch.contiguous_format)
-    bad = ~torch.isfinite(dense)
-    if bad.any():
-        row, column = (int(i) for i in bad.nonzero()[0])
-        _refuse_values(int(bad.sum()), row, column, float(dense[row, column]))
-    return torch.as_tensor(dense)
-
-
-def _sparse_features(x: Any) -> Tensor:
-    """Through scipy, whose checks and clean-up never make the matrix dense."""
-    if isinstance(x, Tensor):
-        x = x.detach().cpu()
-        if x.layout != torch.sparse_csr:
-            x = x.to_sparse_coo().coalesce()
-        values = x.values().to(_float_type(x.dtype)).numpy()
-        if x.layout == torch.sparse_csr:
-            parts = (values, x.col_indices().numpy(), x.crow_indices().numpy())
-            matrix = scipy.sparse.csr_matrix(parts, shape=x.shape, copy=True)
-        else:
-            row, column = x.indices().numpy()
-            matrix = scipy.sparse.csr_matrix((values, (row, column)), shape=x.shape)
-    else:
-        matrix = scipy.sparse.csr_matrix(x.astype(_numpy_type(x.dtype)), copy=True)
-    matrix.check_format(full_check=True)
-    matrix.sum_duplicates()
-    bad = ~np.isfinite(matrix.data)
-    if bad.any():
-        first = int(bad.argmax())
-        row = int(np.searchsorted(matrix.indptr, first, side="right")) - 1
-        _refuse_values(int(bad.sum()), row, int(matrix.indices[first]), float(matrix.data[first]))
-    matrix.eliminate_zeros()
-    rows, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    with warnings.catch_warnings():  # torch says once per process that CSR is in beta state
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(rows),
-            torch.from_numpy(columns),
-            torch.from_numpy(matrix.data.copy()),
-            size=matrix.shape,
-            check_invariants=True,
-        )
-
-
-def _float_type(dtype: torch.dtype) -> torch.dtype:
-    if dtype.is_complex:
-        raise InputError(f"x has type {dtype}; give real numbers")
-    return torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def _numpy_type(dtype: np.dtype[Any]) -> type[np.floating[Any]]:
-    if dtype.kind not in "biuf":
-        raise InputError(f"x has type {dtype}; give real numbers")
-    return np.float64 if dtype.kind == "f" and dtype.itemsize >= 8 else np.float32
-
-
-def _refuse_values(count: int, row: int, column: int, value: float) -> None:
-    raise InputError(
-        f"x has {count} values that are NaN or infinite, the first is {value} at row {row}, "
-        f"column {column}; replace or remove them"
-    )
 
 
 def _edges(edge_index: Any, num_nodes: int) -> tuple[Tensor, bool]:

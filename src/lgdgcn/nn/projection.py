@@ -25,8 +25,10 @@ def split_factors(h: Tensor, factors: int) -> Tensor:
         [[[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]]
     """
     parts = h.reshape(h.size(0), factors, h.size(1) // factors)
-    wide = parts.to(torch.promote_types(h.dtype, torch.float32))  # squares overflow half precision
-    return unit_length(wide).to(h.dtype)
+    wide = parts.to(torch.promote_types(h.dtype, torch.float32))
+    # the direction does not depend on this scale, which keeps the squares in range
+    largest = wide.detach().abs().amax(-1, keepdim=True).clamp_min(torch.finfo(wide.dtype).tiny)
+    return unit_length(wide / largest).to(h.dtype)
 
 
 class FactorProjection(nn.Module):

@@ -94,16 +94,14 @@ class Run:
         terms["total"].backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
 
-        logits = self._evaluate_and_update()
-        data, mask = self.data, self._validation_mask()
-        score = next(iter(self.task.scores(logits, data.y, mask).values())) or 0.0
-        loss = self.task.loss(logits, data.y, mask).item()
-        self._check_finite({"validation": loss}, epoch)
+        score, loss = self._validate(self._evaluate_and_update(), epoch)
         progress = self.progress
         progress.epoch = epoch
-        if progress.improves(score, loss):
-            progress.best_epoch, progress.best_score, progress.best_loss = epoch, score, loss
-            self.best_state = copy.deepcopy(self.model.state_dict())
+        if score is None or loss is None:
+            self._keep(epoch)
+        elif progress.improves(score, loss):
+            progress.best_score, progress.best_loss = score, loss
+            self._keep(epoch)
         progress.seconds += time.perf_counter() - start
         return {"epoch": epoch, **losses, "val_loss": loss, f"val_{self.task.metric}": score}
 
@@ -126,10 +124,19 @@ class Run:
         self.model.after_step(output.layers)
         return output.logits
 
-    def _validation_mask(self) -> Tensor:
-        """Without validation nodes, the training nodes choose the epoch."""
-        mask: Tensor = self.data.val_mask
-        return mask if mask.any() else self.data.train_mask
+    def _validate(self, logits: Tensor, epoch: int) -> tuple[float | None, float | None]:
+        """Score and loss on the validation nodes; without any, the last epoch is kept."""
+        if not self.data.val_mask.any():
+            self._check_finite({"evaluation": logits.sum().item()}, epoch)
+            return None, None
+        scores = self.task.scores(logits, self.data.y, self.data.val_mask)
+        loss = self.task.loss(logits, self.data.y, self.data.val_mask).item()
+        self._check_finite({"validation": loss}, epoch)
+        return next(iter(scores.values())), loss
+
+    def _keep(self, epoch: int) -> None:
+        self.progress.best_epoch = epoch
+        self.best_state = copy.deepcopy(self.model.state_dict())
 
     def _check_finite(self, losses: dict[str, float], epoch: int) -> None:
         for name, value in losses.items():
