@@ -98,7 +98,7 @@ def train(
         bool, typer.Option("--overwrite", help="Replace the run in the folder.")
     ] = False,
     compare: Annotated[
-        str, typer.Option(metavar="MODEL,…", help="Also train these models on the same graph.")
+        str, typer.Option(metavar="MODEL,…", help="Also train these, each with its own preset.")
     ] = "",
     split: Annotated[
         str, typer.Option(help="standard, or random: another split of the same size per seed.")

@@ -17,7 +17,13 @@ from lgdgcn.commands.graph_source import GraphSource
 from lgdgcn.config import Settings, from_toml, parse_assignments, preset, resolve, to_toml
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.models import MODELS
-from lgdgcn.runtime import StopRequest, select_device, set_threads, stop_on_signals
+from lgdgcn.runtime import (
+    StopRequest,
+    keep_freed_memory,
+    select_device,
+    set_threads,
+    stop_on_signals,
+)
 from lgdgcn.storage import check_name
 from lgdgcn.train import checkpoint
 from lgdgcn.train.run_folder import RunFolder, check_same
@@ -55,6 +61,7 @@ def train(
     settings = resolve(preset(source.preset_name, model, own.get("variant")), own)
     where = select_device(device)
     set_threads()
+    keep_freed_memory()
     load = lru_cache(maxsize=2)(source.load)
     load(0)  # a graph that cannot be used is refused before the run folder is touched
     path = folder or default_folder(source.name, model, settings, resume)

@@ -14,7 +14,7 @@ from lgdgcn.kernels.threads import in_parallel, threads
 
 __all__ = ["aggregate", "nearest", "route", "symmetrize"]
 
-_EDGE_BYTES = 1 << 26  # bound on the edge gradients held at once, unless one row needs more
+_EDGE_BYTES = 1 << 24  # bound on the edge gradients held at once, unless one row needs more
 _CHUNKS_PER_THREAD = 4
 
 
