@@ -22,7 +22,7 @@ lint: .venv/.ready-dev
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "lgdgcn needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 2; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null \
-	  || { echo "python3-venv is missing, installing it"; apt-get install -y -q python3-venv; } \
+	  || { echo "python3-venv is missing, installing it"; apt-get update -q && apt-get install -y -q python3-venv; } \
 	  || { echo "install python3-venv first: sudo apt install python3-venv"; exit 2; }
 	@echo "setting up .venv (once; PyTorch is large, this takes a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -31,7 +31,7 @@ def config(text: str) -> str:
         (["train", "corra"], "did you mean 'cora'"),
         (["train", "nowhere/"], "nowhere does not exist"),
         (["train", "karate_club"], "karate_club.npz"),
-        (["train", "cora", "--root", "nowhere"], "'nowhere' is not a folder"),
+        (["train", "cora", "--root", "nowhere"], "nowhere' is not a folder"),
         (["train", GRAPH, "--split", "odd"], "split is 'odd'"),
         (["train", GRAPH, "--model", "gnc"], "model is 'gnc'"),
         (["train", GRAPH, "--compare", "gcn,gnc"], "model is 'gnc'"),

@@ -11,7 +11,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import lgdgcn
-from lgdgcn.config import Settings, from_toml, parse_assignments, preset, resolve, to_toml
+from lgdgcn.config import (
+    Settings,
+    from_toml,
+    parse_assignments,
+    preset,
+    preset_note,
+    resolve,
+    to_toml,
+)
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
 from lgdgcn.nn import VARIANTS
@@ -212,3 +220,9 @@ def test_presets(path):
 
 def test_no_preset():
     assert preset("no-such-graph", "no-such-model") == {}
+
+
+def test_preset_note():
+    assert "one layer" in preset_note("synthetic", "gcn")
+    assert preset_note("cora", "gcn") is None
+    assert preset_note("", "lgdgcn") is None

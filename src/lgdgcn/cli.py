@@ -148,6 +148,14 @@ def predict(
     write(run, out, graph=graph, edges=edges, device=device)
 
 
+@app.command(epilog="Example:\n\n  lgdgcn train cora --set k=8 --set lambda_space=0.1")
+def settings() -> None:
+    """List every setting that --set and --config can change."""
+    from lgdgcn.commands.settings import list_settings
+
+    list_settings()
+
+
 @data_app.command("list", epilog="Example: lgdgcn data list")
 def data_list() -> None:
     """List the data sets and where they are."""

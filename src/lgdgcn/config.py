@@ -16,7 +16,15 @@ from typing import Any
 
 from lgdgcn.errors import InputError
 
-__all__ = ["Settings", "from_toml", "parse_assignments", "preset", "resolve", "to_toml"]
+__all__ = [
+    "Settings",
+    "from_toml",
+    "parse_assignments",
+    "preset",
+    "preset_note",
+    "resolve",
+    "to_toml",
+]
 
 
 def _number(
@@ -155,11 +163,21 @@ def preset(dataset: str, model: str, variant: str | None = None) -> dict[str, An
 
     Without such settings those of the model on any data set, and without these none.
     """
+    return dict(_preset_file(dataset, model, variant).get("settings", {}))
+
+
+def preset_note(dataset: str, model: str, variant: str | None = None) -> str | None:
+    """Return what a reader of the preset's results should know, where there is anything."""
+    note: str | None = _preset_file(dataset, model, variant).get("preset", {}).get("note")
+    return note
+
+
+def _preset_file(dataset: str, model: str, variant: str | None) -> dict[str, Any]:
     folder = resources.files("lgdgcn") / "presets"
     for name in (f"{dataset}-{model}-{variant or 'paper'}", f"{dataset}-{model}", model):
         file = folder / f"{name}.toml"
         if file.is_file():
-            return dict(tomllib.loads(file.read_text(encoding="utf-8"))["settings"])
+            return tomllib.loads(file.read_text(encoding="utf-8"))
     return {}
 
 

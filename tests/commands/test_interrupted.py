@@ -80,7 +80,7 @@ def test_a_signal_saves_and_the_run_goes_on_bitwise(server, whole, tmp_path, num
 
 
 def test_a_signal_while_a_compared_model_trains(server, tmp_path):
-    args = ["train", GRAPH, "--model", "mlp", *SMALL, "--set", "epochs=1", "--compare", "gcn"]
+    args = ["train", GRAPH, "--model", "mlp", *SMALL, "--set", "epochs=300", "--compare", "gcn"]
     args += ["--out", tmp_path / "run"]
     pid = server.start(*args)
     send_at(pid, tmp_path / "run/compared/gcn", signal.SIGINT, 2)

@@ -127,3 +127,14 @@ def test_a_damaged_model_or_configuration(finished, tmp_path):
 def test_a_place_that_cannot_be_written(finished, tmp_path, where):
     (tmp_path / "file").write_text("mine")
     call("predict", finished[0], "--out", tmp_path / where).refused("cannot write")
+
+
+def test_from_another_working_folder(tmp_path, monkeypatch):
+    graph = write_graph(tmp_path / "graph")
+    monkeypatch.chdir(tmp_path)
+    assert train(tmp_path / "run", graph="graph", epochs=2).code == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert call("predict", tmp_path / "run", "--out", "p.csv").code == 0
+    assert graph.is_dir()
+    assert len(rows_of(tmp_path / "elsewhere/p.csv")) == 24

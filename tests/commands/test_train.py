@@ -97,6 +97,30 @@ def test_its_config_makes_the_same_run_again_bitwise(finished, tmp_path):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
+def test_comparisons_share_the_length_of_a_run(tmp_path):
+    assert train(tmp_path / "run", "--compare", "gcn", epochs=3).code == 0
+    assert result_of(tmp_path / "run/compared/gcn")["runs"][0]["epochs"] == 3
+
+
+def test_resuming_finds_an_unfinished_comparison(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    args = ["train", GRAPH, *SMALL, "--set", "epochs=3", "--compare", "gcn"]
+    assert call(*args).code == 0
+    result = tmp_path / "runs/synthetic-lgdgcn/compared/gcn/result.json"
+    before = result_of(result.parent)
+    result.unlink()
+    assert call(*args, "--resume").code == 0
+    assert result_of(result.parent) == before
+    assert call(*args, "--resume").refused("no unfinished run")
+
+
+def test_a_folder_of_any_name_gets_a_run_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_graph(tmp_path / "my graph ü")
+    assert call("train", "my graph ü", *SMALL, "--set", "epochs=2").code == 0
+    assert (tmp_path / "runs/my-graph-lgdgcn/result.json").exists()
+
+
 def test_a_model_may_be_named_twice(tmp_path):
     outcome = train(tmp_path / "run", "--model", "mlp", "--compare", "mlp,mlp", epochs=2)
     assert outcome.code == 0

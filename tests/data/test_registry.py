@@ -200,7 +200,7 @@ def test_a_pickle_in_an_npz_is_refused(tmp_path):
 
 def test_unpacked_size_is_bounded(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "karate_club.npz", **small_graph(x=np.zeros((7, 100_000))))
-    monkeypatch.setattr("lgdgcn.data.registry.MAX_BYTES", 10**6)
+    monkeypatch.setattr("lgdgcn.data.tables.MAX_BYTES", 10**6)
     with pytest.raises(InputError, match="unpacked"):
         load("karate_club", tmp_path)
 

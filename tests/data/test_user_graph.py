@@ -383,3 +383,18 @@ def _mutate(tmp_path_factory, name, junk):
     assert data.x.shape[0] == len(data.node_ids) == len(data.y)
     assert data.edge_index.numel() == 0 or int(data.edge_index.max()) < data.x.shape[0]
     assert data.train_mask.any()
+
+
+def test_a_column_without_a_name_is_refused(tmp_path):
+    (tmp_path / "edges.csv").write_text("a,b\n")
+    (tmp_path / "nodes.csv").write_text(",id,label,size\n0,a,x,1\n1,b,y,2\n")
+    with pytest.raises(InputError, match=r"column 1 has no name.*without its index"):
+        read_graph(tmp_path)
+
+
+def test_unpacked_size_of_arrays_is_bounded(tmp_path, monkeypatch):
+    np.savez(tmp_path / "edges.npz", edge_index=np.zeros((2, 1), np.int64))
+    np.savez_compressed(tmp_path / "nodes.npz", x=np.zeros((2, 100_000)), y=np.arange(2))
+    monkeypatch.setattr("lgdgcn.data.tables.MAX_BYTES", 10**5)
+    with pytest.raises(InputError, match="unpacked"):
+        read_graph(tmp_path)

@@ -104,3 +104,14 @@ def test_settings_that_a_model_does_not_know_are_left_out():
     assert build("mlp", {"hidden_channels": 8, "heads": 4}, 12, 3) is not None
     with pytest.raises(TypeError):
         MODELS["mlp"].cls(12, 8, 3, heads=4)
+
+
+@EVERY
+def test_reset_parameters_draws_new_weights(name):
+    model = model_of(name)
+    before = copy.deepcopy(model.state_dict())
+    torch.manual_seed(1)
+    model.reset_parameters()
+    weights = [key for key in before if key.endswith("weight") and before[key].std() > 0]
+    assert weights
+    assert not any(torch.equal(model.state_dict()[key], before[key]) for key in weights)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from lgdgcn.errors import LGDWarning
+from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.nn import cknn_graph, knn_graph, latent_graph
 from literal import aggregation as literal
 from literal.seeds import seeds
@@ -152,3 +152,8 @@ def test_half_precision_in_half_precision_out(dtype):
     assert got.dtype == dtype
     want = latent_graph(units.float(), 3).aggregate(units.float())
     torch.testing.assert_close(got.float(), want, rtol=2e-2, atol=2e-2)
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(InputError, match=r"graph is 'foo'; choose from knn, cknn"):
+        latent_graph(torch.rand(4, 1, 2), 1, "foo")

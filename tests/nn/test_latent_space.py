@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from lgdgcn.errors import LGDWarning
+from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.nn import LatentSpace, diversity, diversity_loss, space_loss
 from lgdgcn.nn.gaussian import precision_matrix
 from literal import latent_space as literal
@@ -206,3 +206,10 @@ def test_identical_units_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         LatentSpace(2, 3).update(0.1 * torch.rand(50, 2, 3))
+
+
+@pytest.mark.parametrize("function", [space_loss, diversity, diversity_loss])
+def test_an_unknown_precision_is_refused(function):
+    z, mean, cov = torch.rand(3, 2, 2), torch.rand(2, 2), torch.eye(2).expand(2, 2, 2)
+    with pytest.raises(InputError, match=r"precision is 'Exact'; choose from scaled, exact"):
+        function(z, mean, cov, precision="Exact")

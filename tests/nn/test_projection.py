@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from lgdgcn.errors import InputError
 from lgdgcn.nn import FactorProjection
 from lgdgcn.nn.projection import split_factors
 from literal.latent_space import projection
@@ -69,3 +70,14 @@ def test_reset_parameters_draws_new_weights():
     layer.reset_parameters()
     assert not torch.equal(layer.weight, before)
     assert str(layer) == "FactorProjection(5, 12, M=3)"
+
+
+def test_channels_that_factors_do_not_divide_are_refused():
+    with pytest.raises(InputError, match="hidden_channels is 10, which 4 factors do not divide"):
+        FactorProjection(8, 10, 4)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_length_one_at_any_scale(scale):
+    units = split_factors(torch.tensor([[3.0, 4.0, 0.0, 0.0]]) * scale, 2)
+    torch.testing.assert_close(units, torch.tensor([[[0.6, 0.8], [0.0, 0.0]]]))

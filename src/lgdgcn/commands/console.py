@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -18,7 +18,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from lgdgcn.train.loop import Run
+if TYPE_CHECKING:
+    from lgdgcn.train.loop import Run
 
 __all__ = ["epoch_progress", "out", "percent", "print_table"]
 
@@ -36,18 +37,20 @@ def percent(value: float | None, spread: float | None = None) -> str:
     return f"{100 * value:.1f}" + (f" ± {100 * spread:.1f}" if spread is not None else "")
 
 
-def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table, first column left, the others right."""
+def print_table(
+    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1
+) -> None:
+    """Print a table, the first columns left, the others right."""
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for number, name in enumerate(header):
-        table.add_column(name, justify="left" if number == 0 else "right")
+        table.add_column(name, justify="left" if number < text_columns else "right")
     for row in rows:
         table.add_row(*row)
     out.print(table)
 
 
 @contextmanager
-def epoch_progress(label: str, runs: int) -> Iterator[Callable[[Run, dict[str, Any]], None]]:
+def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Run, dict[str, Any]], None]]":
     """Show one bar per run on a terminal's standard error.
 
     It jumps to its end when training stops early.
@@ -63,7 +66,7 @@ def epoch_progress(label: str, runs: int) -> Iterator[Callable[[Run, dict[str, A
     with Progress(*columns, console=_err, transient=True, disable=hidden) as progress:
         tasks: dict[int, TaskID] = {}
 
-        def on_epoch(run: Run, metrics: dict[str, Any]) -> None:
+        def on_epoch(run: "Run", metrics: dict[str, Any]) -> None:
             if run.seed not in tasks:
                 text = label if runs == 1 else f"{label}, run {len(tasks) + 1} of {runs}"
                 total = run.settings.epochs

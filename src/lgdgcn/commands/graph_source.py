@@ -38,6 +38,10 @@ class GraphSource:
     split: str = "standard"
     features: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.root is not None:
+            object.__setattr__(self, "root", str(Path(self.root).resolve()))
+
     @property
     def is_folder(self) -> bool:
         """Whether the graph is the user's own; a name with a slash is always a path."""
@@ -51,12 +55,17 @@ class GraphSource:
         return self.dataset.partition(":")[0].lower()
 
     @property
+    def address(self) -> str:
+        """The data set as any other working folder would have to name it."""
+        return str(Path(self.dataset).resolve()) if self.is_folder else self.dataset
+
+    @property
     def preset_name(self) -> str:
         """Name that presets go by; a user's folder has none, whatever it is called."""
         return "" if self.is_folder else self.name
 
     def load(self, seed: int = 0, require_labels: bool = True) -> Data:
-        """Read the graph in canonical form; ``seed`` matters to random splits only."""
+        """Read the graph in canonical form; ``seed`` matters to random and stored splits."""
         if self.is_folder:
             if self.split != "standard":
                 raise InputError("--split random is for named data sets; use a split column")

@@ -1,6 +1,7 @@
 """``lgdgcn train``: train, score, and leave a run folder behind."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,7 +15,15 @@ from torch_geometric.data import Data
 from lgdgcn.analysis.disentanglement import edge_attribution, routing_entropy
 from lgdgcn.commands.console import epoch_progress, out, percent, print_table
 from lgdgcn.commands.graph_source import GraphSource
-from lgdgcn.config import Settings, from_toml, parse_assignments, preset, resolve, to_toml
+from lgdgcn.config import (
+    Settings,
+    from_toml,
+    parse_assignments,
+    preset,
+    preset_note,
+    resolve,
+    to_toml,
+)
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import (
@@ -24,7 +33,6 @@ from lgdgcn.runtime import (
     set_threads,
     stop_on_signals,
 )
-from lgdgcn.storage import check_name
 from lgdgcn.train import checkpoint
 from lgdgcn.train.run_folder import RunFolder, check_same
 from lgdgcn.train.session import summary, train_seeds
@@ -33,6 +41,8 @@ from lgdgcn.train.trained import TrainedModel
 __all__ = ["default_folder", "train"]
 
 Result = dict[str, Any]
+
+RUN_LENGTH = ("epochs", "patience", "checkpoint_every")  # settings that comparisons share
 
 
 def train(
@@ -62,6 +72,7 @@ def train(
     where = select_device(device)
     set_threads()
     keep_freed_memory()
+    shared = {key: value for key, value in own.items() if key in RUN_LENGTH}
     load = lru_cache(maxsize=2)(source.load)
     load(0)  # a graph that cannot be used is refused before the run folder is touched
     path = folder or default_folder(source.name, model, settings, resume)
@@ -70,7 +81,7 @@ def train(
         with stop_on_signals() as stop, RunFolder(path, resume=resume, overwrite=overwrite) as run:
             results.append(_train_one(source, load, model, settings, seeds, where, run, stop))
             for other in dict.fromkeys(compare):
-                chosen = resolve(preset(source.preset_name, other, own.get("variant")))
+                chosen = resolve(preset(source.preset_name, other, own.get("variant")), shared)
                 beside = RunFolder(path / "compared" / other, resume=resume, overwrite=overwrite)
                 with beside:
                     result = _train_one(source, load, other, chosen, seeds, where, beside, stop)
@@ -79,6 +90,8 @@ def train(
         message = f"{error}; saved, repeat the command with --resume --out {path} to go on"
         raise StoppedError(message, error.exit_code) from None
     _print(source.name, results)
+    if not own and source.dataset.lower() == source.preset_name:
+        _print_notes(source.preset_name, results)
     out.print(f"run folder: {path}", soft_wrap=True)
 
 
@@ -88,16 +101,21 @@ def default_folder(dataset: str, model: str, settings: Settings, resume: bool) -
     Resuming takes the newest unfinished one.
     """
     name = f"{dataset}-{model}" + ("" if settings.variant == "paper" else f"-{settings.variant}")
-    check_name(name, "the name of the run")
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", name)[:64]
     number = 1
     taken: list[Path] = []
     while (path := Path("runs") / (name if number == 1 else f"{name}-{number}")).exists():
         taken.append(path)
         number += 1
-    unfinished = [old for old in taken if not (old / "result.json").exists()]
+    unfinished = [old for old in taken if not _is_finished(old)]
     if resume and not unfinished:
         raise InputError(f"no unfinished run of {name} in runs; name its folder with --out")
     return unfinished[-1] if resume else path
+
+
+def _is_finished(folder: Path) -> bool:
+    runs = [folder, *(folder / "compared").glob("*")]
+    return all((run / "result.json").exists() for run in runs)
 
 
 def _train_one(
@@ -110,7 +128,7 @@ def _train_one(
     folder: RunFolder,
     stop: StopRequest,
 ) -> Result:
-    header = {"dataset": source.dataset, "model": model, "seeds": seeds, "split": source.split}
+    header = {"dataset": source.address, "model": model, "seeds": seeds, "split": source.split}
     header |= {key: value for key in ("root", "features") if (value := getattr(source, key))}
     config = {"run": header, "settings": settings.as_dict()}
     if folder.resume and folder.config.is_file():
@@ -187,6 +205,13 @@ def _print(dataset: str, results: list[Result]) -> None:
     if multi_label:
         title += "; F1 of the highest-scoring labels, at threshold 0.5 see result.json"
     print_table(title, header, rows)
+
+
+def _print_notes(dataset: str, results: list[Result]) -> None:
+    """Say what a reader of these presets' results should know."""
+    for result in results:
+        if note := preset_note(dataset, result["model"], result["variant"]):
+            out.print(f"{MODELS[result['model']].title}: {note}", soft_wrap=True)
 
 
 def _mean(values: list[float | None]) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 
-__all__ = ["canonical_features", "row_normalized", "sparse_features"]
+__all__ = ["canonical_features", "csr_tensor", "row_normalized", "sparse_features"]
 
 WAY_OUT = "use --features degree or --features identity (Python: with_features)"
 
@@ -28,7 +28,7 @@ def row_normalized(x: Tensor) -> Tensor:
     row = torch.repeat_interleave(x.crow_indices().diff())
     total = x.values().new_zeros(x.size(0)).index_add(0, row, x.values().abs())
     values = x.values() / torch.where(total > 0, total, 1)[row]
-    return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+    return csr_tensor(x.crow_indices(), x.col_indices(), values, (x.size(0), x.size(1)))
 
 
 def canonical_features(x: Any) -> Tensor:
@@ -96,15 +96,15 @@ def sparse_features(x: Any) -> Tensor:
         _refuse_values(int(bad.sum()), row, int(matrix.indices[first]), float(matrix.data[first]))
     matrix.eliminate_zeros()
     rows, columns = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-    with warnings.catch_warnings():  # torch says once per process that CSR is in beta state
+    row_ptr, column = torch.from_numpy(rows), torch.from_numpy(columns)
+    return csr_tensor(row_ptr, column, torch.from_numpy(matrix.data.copy()), matrix.shape)
+
+
+def csr_tensor(row_ptr: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A checked sparse CSR tensor, without torch's note that the layout is in beta state."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(rows),
-            torch.from_numpy(columns),
-            torch.from_numpy(matrix.data.copy()),
-            size=matrix.shape,
-            check_invariants=True,
-        )
+        return torch.sparse_csr_tensor(row_ptr, column, values, shape, check_invariants=True)
 
 
 def _float_type(dtype: torch.dtype) -> torch.dtype:

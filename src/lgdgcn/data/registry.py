@@ -3,7 +3,6 @@
 import dataclasses
 import difflib
 import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,12 +17,12 @@ from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.planetoid import PLANETOID, file_names, read_planetoid
 from lgdgcn.data.splits import check_seed, fraction_split, random_split, sized_split, stored_split
 from lgdgcn.data.synthetic import adjacency_rows, synthetic_graph
+from lgdgcn.data.tables import read_npz
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 
 __all__ = ["DatasetInfo", "available", "get", "info", "load", "search_folders"]
 
-MAX_BYTES = 2**30  # of the arrays in an .npz file, unpacked
 _CSR = ("x_data", "x_indices", "x_indptr", "x_shape")
 
 
@@ -104,7 +103,7 @@ def load(
         if not download or name not in PLANETOID:
             _missing(name, root)
         path = _fetch(name, root)
-    arrays = read_planetoid(path, name) if path.is_dir() else _read_npz(path)
+    arrays = read_planetoid(path, name) if path.is_dir() else read_npz(path)
     try:
         return _to_data(name, arrays, split, seed)
     except (TypeError, ValueError, IndexError) as error:  # InputError is a ValueError
@@ -178,22 +177,6 @@ def _missing(
         f"{line}, and it has no verified download; put {name}.npz in one of these folders, "
         "or name its folder in $LGDGCN_DATA"
     )
-
-
-def _read_npz(path: Path) -> dict[str, Any]:
-    """Read every array of an .npz file, never a pickle."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > MAX_BYTES:
-            raise InputError(f"{path}: {size} bytes unpacked, more than {MAX_BYTES}; not read")
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
-    except InputError:
-        raise
-    except Exception as error:  # a damaged archive fails in zlib, zipfile or numpy alike
-        cause = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"{path} cannot be read ({cause}); copy or download it again") from None
 
 
 def _to_data(name: str, arrays: Mapping[str, Any], split: str, seed: int) -> Data:

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
+from lgdgcn.data.features import csr_tensor
 from lgdgcn.data.splits import check_seed, fraction_split
 from lgdgcn.errors import InputError
 
@@ -131,7 +132,7 @@ def adjacency_rows(edge_index: Tensor, num_nodes: int) -> Tensor:
     crow = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     ones = torch.ones(edge_index.shape[1])
     size = (num_nodes, num_nodes)
-    return torch.sparse_csr_tensor(crow, edge_index[1], ones, size, check_invariants=True)
+    return csr_tensor(crow, edge_index[1], ones, size)
 
 
 def _factor_pairs(labels: Any, p: float, q: float, rng: np.random.Generator) -> Any:

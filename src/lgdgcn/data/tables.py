@@ -5,6 +5,7 @@ Readers stream, keep line numbers for messages, and raise nothing but ``InputErr
 
 import csv
 import gzip
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz")
+MAX_BYTES = 1 << 30  # of the arrays in an npz file, unpacked
 LONGEST_LINE = 1 << 26  # characters; more is no table, and a compressed file could hide it
 
 Matrix = np.ndarray[Any, np.dtype[np.float32]]
@@ -128,8 +130,14 @@ def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Tab
 def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     """All arrays of an npz file; one that holds Python objects is refused unread."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > MAX_BYTES:
+            raise InputError(f"{path}: {size} bytes unpacked, more than {MAX_BYTES}; not read")
+        with np.load(path, allow_pickle=False) as arrays:
+            return {key: arrays[key] for key in arrays.files}
+    except InputError:
+        raise
     except Exception as error:  # a damaged zip or array header raises almost anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
@@ -183,6 +191,11 @@ def is_number(cell: str, finite: bool = False) -> bool:
 def _check_names(
     path: Path, names: list[str], text_columns: Callable[[list[str]], set[str]]
 ) -> set[str]:
+    if "" in names:
+        place = names.index("") + 1
+        raise InputError(
+            f"{path}: column {place} has no name; name it, or save the table without its index"
+        )
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InputError(f"{path}: two columns are named {twice!r}; rename one")

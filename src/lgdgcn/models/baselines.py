@@ -4,6 +4,7 @@ All take ``(x, edge_index)`` with dense or sparse ``x`` and return class scores;
 their input, as their papers do.
 """
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import torch
@@ -26,7 +27,41 @@ def feature_dropout(x: Tensor, p: float, training: bool) -> Tensor:
     return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
 
 
-class MLP(nn.Module):
+def _sizes(first: int, hidden: int, last: int, num_layers: int) -> list[tuple[int, int]]:
+    """Input and output size of every layer."""
+    return list(pairwise([first, *[hidden] * (num_layers - 1), last]))
+
+
+class Stack(nn.Module):
+    """Layers with dropout before each and an activation between them."""
+
+    activation = staticmethod(torch.relu)
+
+    def __init__(self, layers: Iterable[nn.Module], dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.dropout = dropout
+
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        for layer in self.layers:
+            layer.reset_parameters()  # type: ignore[operator]
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Return class scores ``[N, C]``."""
+        graph = self.graph(edge_index, x.size(0))
+        for depth, layer in enumerate(self.layers):
+            if depth > 0:
+                x = self.activation(x)
+            x = layer(feature_dropout(x, self.dropout, self.training), *graph)
+        return x
+
+    def graph(self, edge_index: Tensor, nodes: int) -> tuple[Tensor, ...]:
+        """What a layer is told of the graph."""
+        return (edge_index,)
+
+
+class MLP(Stack):
     """Linear layers with ReLU and dropout; the graph is not used."""
 
     def __init__(
@@ -38,20 +73,15 @@ class MLP(nn.Module):
         *,
         dropout: float = 0.5,
     ) -> None:
-        super().__init__()
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.dropout = dropout
-        self.layers = nn.ModuleList(map(Linear, sizes[:-1], sizes[1:]))
+        sizes = _sizes(in_channels, hidden_channels, out_channels, num_layers)
+        super().__init__((Linear(*pair) for pair in sizes), dropout)
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Return class scores ``[N, C]``."""
-        for layer in self.layers[:-1]:
-            x = layer(feature_dropout(x, self.dropout, self.training)).relu()
-        x = self.layers[-1](feature_dropout(x, self.dropout, self.training))
-        return x
+    def graph(self, edge_index: Tensor, nodes: int) -> tuple[Tensor, ...]:
+        """Nothing."""
+        return ()
 
 
-class GCN(nn.Module):
+class GCN(Stack):
     """Graph convolutional network (Kipf & Welling, 2017)."""
 
     def __init__(
@@ -63,21 +93,14 @@ class GCN(nn.Module):
         *,
         dropout: float = 0.5,
     ) -> None:
-        super().__init__()
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.dropout = dropout
-        self.layers = nn.ModuleList(map(GCNConv, sizes[:-1], sizes[1:]))
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Return class scores ``[N, C]``."""
-        for layer in self.layers[:-1]:
-            x = layer(feature_dropout(x, self.dropout, self.training), edge_index).relu()
-        x = self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index)
-        return x
+        sizes = _sizes(in_channels, hidden_channels, out_channels, num_layers)
+        super().__init__((GCNConv(*pair) for pair in sizes), dropout)
 
 
-class GAT(nn.Module):
+class GAT(Stack):
     """Graph attention network (Veličković et al., 2018); ``hidden_channels`` counts all heads."""
+
+    activation = staticmethod(F.elu)
 
     def __init__(
         self,
@@ -89,26 +112,14 @@ class GAT(nn.Module):
         heads: int = 8,
         dropout: float = 0.6,
     ) -> None:
-        super().__init__()
-        self.dropout = dropout
         width = max(1, hidden_channels // heads)
-        hidden = [
-            GATConv(heads * width if layer else in_channels, width, heads, dropout=dropout)
-            for layer in range(num_layers - 1)
-        ]
-        last = heads * width if hidden else in_channels
-        output = GATConv(last, out_channels, heads=1, concat=False, dropout=dropout)
-        self.layers = nn.ModuleList([*hidden, output])
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Return class scores ``[N, C]``."""
-        for layer in self.layers[:-1]:
-            x = F.elu(layer(feature_dropout(x, self.dropout, self.training), edge_index))
-        x = self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index)
-        return x
+        *hidden, last = _sizes(in_channels, heads * width, out_channels, num_layers)
+        layers = [GATConv(size, width, heads, dropout=dropout) for size, _ in hidden]
+        output = GATConv(*last, heads=1, concat=False, dropout=dropout)
+        super().__init__([*layers, output], dropout)
 
 
-class MoNet(nn.Module):
+class MoNet(Stack):
     """Mixture model network (Monti et al., 2017): Gaussian kernels over the degrees."""
 
     def __init__(
@@ -121,22 +132,14 @@ class MoNet(nn.Module):
         kernel_size: int = 3,
         dropout: float = 0.5,
     ) -> None:
-        super().__init__()
-        sizes = [in_channels, *[hidden_channels] * (num_layers - 1), out_channels]
-        self.dropout = dropout
-        self.layers = nn.ModuleList(
-            GMMConv(size_in, size_out, dim=2, kernel_size=kernel_size)
-            for size_in, size_out in pairwise(sizes)
-        )
+        sizes = _sizes(in_channels, hidden_channels, out_channels, num_layers)
+        layers = (GMMConv(*pair, dim=2, kernel_size=kernel_size) for pair in sizes)
+        super().__init__(layers, dropout)
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Return class scores ``[N, C]``."""
-        inverse_root = degree(edge_index[1], x.size(0)).clamp_min(1).rsqrt()
-        pseudo = inverse_root[edge_index].t()  # [E, 2] coordinates of an edge
-        for layer in self.layers[:-1]:
-            x = layer(feature_dropout(x, self.dropout, self.training), edge_index, pseudo).relu()
-        x = self.layers[-1](feature_dropout(x, self.dropout, self.training), edge_index, pseudo)
-        return x
+    def graph(self, edge_index: Tensor, nodes: int) -> tuple[Tensor, ...]:
+        """The edges and their two coordinates ``[E, 2]``."""
+        inverse_root = degree(edge_index[1], nodes).clamp_min(1).rsqrt()
+        return edge_index, inverse_root[edge_index].t()
 
 
 class APPNPNet(nn.Module):
@@ -156,6 +159,10 @@ class APPNPNet(nn.Module):
         super().__init__()
         self.predict = MLP(in_channels, hidden_channels, out_channels, num_layers, dropout=dropout)
         self.propagate = APPNP(propagation, alpha, dropout=dropout)
+
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        self.predict.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return class scores ``[N, C]``."""
@@ -184,6 +191,11 @@ class GCNII(nn.Module):
             GCN2Conv(hidden_channels, alpha, theta, layer=depth + 1) for depth in range(num_layers)
         )
         self.classifier = Linear(hidden_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        """Draw new weights."""
+        for module in (self.encoder, *self.layers, self.classifier):
+            module.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return class scores ``[N, C]``."""

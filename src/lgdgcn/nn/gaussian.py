@@ -1,10 +1,12 @@
 """The numerics of the mixture's Gaussians: precision matrices and log-likelihoods."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from lgdgcn.errors import InputError
 
 __all__ = ["Precision", "log_determinant", "log_likelihood", "precision_matrix"]
 
@@ -30,6 +32,7 @@ def precision_matrix(cov: Tensor, kind: Precision = "scaled") -> Tensor:
     Returns:
         Matrices of shape ``[M, d, d]``.
     """
+    _check_kind(kind)
     if kind == "released":
         rows = F.normalize(cov, dim=-1).nan_to_num()  # pinv raises on NaN; the loss shall name it
         return F.normalize(torch.linalg.pinv(rows), dim=-1)
@@ -53,6 +56,7 @@ def log_likelihood(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision = "scal
     Returns:
         Shape ``[N, M, M]``; the last axis is the component.
     """
+    _check_kind(kind)
     diff = z.unsqueeze(2) - mean  # [N, M, M, d]
     if kind == "released":
         exponent = -0.5 * torch.einsum("nmec,ecb,nmeb->nme", diff, cov, diff)
@@ -77,6 +81,12 @@ def log_determinant(matrices: Tensor) -> Tensor:
         log_det = log_det + pivot[:, 0, 0].log()
         matrices = matrices[:, 1:, 1:] - matrices[:, 1:, :1] * matrices[:, :1, 1:] / pivot
     return log_det
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in get_args(Precision):
+        choices = ", ".join(get_args(Precision))
+        raise InputError(f"precision is {kind!r}; choose from {choices}")
 
 
 def _cholesky(cov: Tensor, kind: Precision) -> Tensor:

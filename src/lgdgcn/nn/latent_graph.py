@@ -1,13 +1,13 @@
 """Latent structures: nodes that are alike in one factor, wherever they are (Sec. 3.2, Eq. 4)."""
 
 import warnings
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from lgdgcn import kernels
-from lgdgcn.errors import LGDWarning
+from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = ["GraphKind", "LatentGraph", "cknn_graph", "knn_graph", "latent_graph"]
 
@@ -74,9 +74,12 @@ def latent_graph(units: Tensor, k: int, kind: GraphKind = "cknn") -> LatentGraph
 
     Args:
         units: Units. Shape ``[N, M, d]``.
-        k: Number of neighbours; at most N - 1 are used. Ties go to the lower node number.
+        k: Number of neighbours; at most N - 1 are used. Ties go to the lower node number: taken
+            literally, the paper's rule would join all pairs of identical units.
         kind: ``"knn"`` or ``"cknn"``.
     """
+    if kind not in get_args(GraphKind):
+        raise InputError(f"graph is {kind!r}; choose from {', '.join(get_args(GraphKind))}")
     nodes, factors = units.shape[:2]
     if k > nodes - 1:
         warnings.warn(

@@ -62,7 +62,7 @@ def diversity(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scal
         precision: Which likelihood; see :func:`~lgdgcn.nn.gaussian.log_likelihood`.
 
     Returns:
-        One determinant between 0 and 1 per node. Shape ``[N]``.
+        One determinant per node, between 0 and 1 up to rounding. Shape ``[N]``.
 
     Example:
         >>> mean = torch.tensor([[0.0, 9.0], [9.0, 0.0]])  # two factors, far apart

@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from lgdgcn.errors import InputError
 from lgdgcn.nn.gaussian import Precision
 from lgdgcn.nn.latent_graph import GraphKind, latent_graph
 from lgdgcn.nn.latent_space import LatentSpace
-from lgdgcn.nn.projection import FactorProjection, split_factors
+from lgdgcn.nn.projection import FactorProjection, split_factors, unit_channels
 from lgdgcn.nn.routing import route
 from lgdgcn.nn.variant import VARIANTS, Variant
 
@@ -72,11 +71,7 @@ class LGDConv(nn.Module):
         variant: Variant = VARIANTS["paper"],
     ) -> None:
         super().__init__()
-        if out_channels % factors:
-            raise InputError(
-                f"hidden_channels is {out_channels}, which {factors} factors do not divide; "
-                f"use a multiple such as {factors * max(1, out_channels // factors)}"
-            )
+        channels = unit_channels(out_channels, factors)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.factors = factors
@@ -92,7 +87,7 @@ class LGDConv(nn.Module):
         self.latent_space = (
             LatentSpace(
                 factors,
-                out_channels // factors,
+                channels,
                 update_rate,
                 precision or variant.precision,
                 centre="old" if variant.statistics == "after_step" else "new",

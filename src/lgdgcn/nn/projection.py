@@ -5,9 +5,20 @@ import math
 import torch
 from torch import Tensor, nn
 
+from lgdgcn.errors import InputError
 from lgdgcn.kernels import unit_length
 
-__all__ = ["FactorProjection", "split_factors"]
+__all__ = ["FactorProjection", "split_factors", "unit_channels"]
+
+
+def unit_channels(out_channels: int, factors: int) -> int:
+    """Size d of one of M units that make up ``out_channels``; refuses what M does not divide."""
+    if factors < 1 or out_channels % factors:
+        raise InputError(
+            f"hidden_channels is {out_channels}, which {factors} factors do not divide; "
+            f"use a multiple such as {max(1, factors) * max(1, out_channels // max(1, factors))}"
+        )
+    return out_channels // factors
 
 
 def split_factors(h: Tensor, factors: int) -> Tensor:
@@ -54,6 +65,7 @@ class FactorProjection(nn.Module):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.factors = factors
+        unit_channels(out_channels, factors)
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(out_channels))
         self.reset_parameters()

@@ -3,7 +3,6 @@
 from torch import Tensor
 
 from lgdgcn import kernels
-from lgdgcn.errors import InputError
 
 __all__ = ["route"]
 
@@ -44,10 +43,6 @@ def route(
         Units ``[N, M, d]`` and the factor probabilities ``[E, M]`` of every edge in the last
         iteration, in the order of ``edge_index``.
     """
-    if iterations < 1:
-        raise InputError(f"iterations is {iterations}; routing needs at least 1")
-    if not tau > 0:
-        raise InputError(f"tau is {tau}; the temperature must be above 0")
     return kernels.route(
         z,
         edge_index,

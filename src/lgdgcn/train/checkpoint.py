@@ -25,7 +25,6 @@ from lgdgcn.storage import atomic_write, remove_leftovers
 
 __all__ = [
     "SCHEMA",
-    "exists",
     "load",
     "load_weights",
     "remove",
@@ -85,11 +84,6 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     raise CheckpointError(
         f"no usable checkpoint: {'; '.join(causes)}; restore one of them or start again elsewhere"
     )
-
-
-def exists(path: Path) -> bool:
-    """Whether there is any generation of this checkpoint, sound or not."""
-    return bool(_generations(path))
 
 
 def remove(path: Path) -> None:

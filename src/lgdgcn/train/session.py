@@ -109,7 +109,7 @@ def train_seed(
         stopping = bool(stop)  # asked once: a later signal ends the next epoch, saved like this one
         if folder is not None:
             folder.append_metrics({"seed": seed, **metrics})
-            due = run.progress.epoch % settings.checkpoint_every == 0
+            due = run.progress.epoch % settings.checkpoint_every == 0 or run.progress.epoch == 1
             if due or stopping or run.finished:
                 _save(run, identity, folder)
         on_epoch(run, metrics)

@@ -1,0 +1,21 @@
+"""``lgdgcn settings``: everything that --set can change."""
+
+import dataclasses
+
+from lgdgcn.commands.console import out, print_table
+from lgdgcn.config import Settings
+
+__all__ = ["list_settings"]
+
+
+def list_settings() -> None:
+    """Print every setting with its default, its meaning and its choices."""
+    rows = []
+    for field in dataclasses.fields(Settings):
+        meaning = field.metadata["help"]
+        if "options" in field.metadata:
+            meaning += f": {', '.join(field.metadata['options'])}"
+        default = str(field.default).lower() if field.type is bool else str(field.default)
+        rows.append([field.name, default, meaning])
+    print_table("Settings", ["key", "default", "meaning"], rows, text_columns=3)
+    out.print("Presets of a data set and model may differ; a run's config.toml says what it used.")
