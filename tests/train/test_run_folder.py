@@ -9,11 +9,9 @@ import warnings
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from lgdgcn.errors import CheckpointError, InputError, LGDWarning
-from lgdgcn.train.run_folder import RunFolder, check_same, differences
+from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.train.run_folder import RunFolder
 
 
 def names(folder: Path) -> list[str]:
@@ -334,56 +332,3 @@ def test_the_result_has_no_nan(tmp_path):
         text = run.result.read_text()
     assert json.loads(text) == {"runs": [{"seed": 0, "test": None, "val": None}], "mean": None}
     assert "NaN" not in text
-
-
-# What a resumed run must share with the old one
-
-
-def test_differences():
-    old = {"lr": 0.01, "model": {"k": 3, "dims": [1, 2]}, "gone": "x", "same": float("nan")}
-    new = {"lr": 0.02, "model": {"k": 3, "dims": (1, 3)}, "new": None, "same": float("nan")}
-    assert differences(old, new) == [
-        "lr: 0.01 -> 0.02",
-        "model.dims: [1, 2] -> [1, 3]",
-        'gone: "x" -> (absent)',
-        "new: (absent) -> null",
-    ]
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=8,
-)
-
-
-@settings(deadline=None)
-@given(st.dictionaries(st.text(max_size=3), VALUES))
-def test_what_json_gives_back_does_not_differ(config):
-    assert differences(json.loads(json.dumps(config)), config) == []
-
-
-def test_check_same():
-    old = {
-        "config": {"lr": 0.01, "seed": 1},
-        "data": "abc",
-        "schema": 1,
-        "versions": {"torch": "2.12"},
-        "epoch": 17,
-    }
-    new = {key: old[key] for key in ("config", "data", "schema", "versions")}
-    check_same(old, new)
-    with pytest.warns(LGDWarning, match=r'versions\.torch: "2\.12" -> "2\.13"'):
-        check_same(old, new | {"versions": {"torch": "2.13"}})
-    other = {"config": {"lr": 0.02, "seed": 1}, "data": "def", "schema": 2, "versions": {}}
-    with pytest.raises(CheckpointError) as caught:
-        check_same(old, other)
-    for part in ("config.lr: 0.01 -> 0.02", 'data: "abc" -> "def"', "schema: 1 -> 2", "--out"):
-        assert part in str(caught.value)
-    assert "seed" not in str(caught.value)
-    assert "epoch" not in str(caught.value)
-
-
-def test_check_same_misses_nothing():
-    with pytest.raises(CheckpointError, match=r'data: \(absent\) -> "abc"'):
-        check_same({"config": {}}, {"config": {}, "data": "abc"})

@@ -1,6 +1,5 @@
 """Which graph a command works on: a data set by name, a generated one, or a user's folder."""
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,9 +80,7 @@ class GraphSource:
             data = load(name, self.root, split=self.split, **options)
         if self.features is not None:
             data = with_features(data, self.features)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # named sets need no advice
-            return canonical(data, require_labels=require_labels)
+        return canonical(data, require_labels=require_labels)
 
     def _options(self) -> tuple[str, dict[str, Any]]:
         """Take ``synthetic:factors=8,seed=1`` apart."""

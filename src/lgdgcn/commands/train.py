@@ -34,7 +34,8 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
-from lgdgcn.train.run_folder import RunFolder, check_same
+from lgdgcn.train.identity import check_same
+from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.session import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 

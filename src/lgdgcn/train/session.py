@@ -15,8 +15,9 @@ from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint, states
+from lgdgcn.train.identity import check_same
 from lgdgcn.train.loop import Progress, Run
-from lgdgcn.train.run_folder import RunFolder, check_same
+from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel, prepared
 
 __all__ = ["SeedResult", "summary", "train_seed", "train_seeds"]

@@ -1,0 +1,28 @@
+"""What README shows works as it stands."""
+
+import re
+from pathlib import Path
+
+from lgdgcn import config
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_python_example_runs(monkeypatch, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    whole = config.preset
+    monkeypatch.setattr(config, "preset", lambda *key: {**whole(*key), "epochs": 2})
+    exec(code, {})
+    assert "(1000, 4, 64) (40172, 4)" in capsys.readouterr().out
+
+
+def test_pictures_and_files_exist():
+    root = Path(__file__).parents[1]
+    for link in re.findall(r"\]\((?!http)([^)]+)\)", README):
+        assert (root / link).is_file(), link
+    tree = README.split("```\nsrc/lgdgcn/\n")[1].split("```")[0]
+    for line in tree.splitlines():
+        if line.startswith("  ") and not line.startswith("tests"):
+            for name in line.strip().split("  ")[:2]:
+                if name.endswith(("/", ".py")):
+                    assert (root / "src/lgdgcn" / name).exists(), name
