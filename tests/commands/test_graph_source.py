@@ -77,3 +77,16 @@ def test_the_list_says_where_each_set_is(tmp_path, monkeypatch):
     assert table["karate_club"][-1] == str(place / "karate_club.npz")
     assert table["flickr"][-1] == "not here"
     assert table["synthetic"][-1] == "generated"
+
+
+@pytest.mark.parametrize(
+    ("source", "varies"),
+    [
+        (GraphSource("cora"), False),
+        (GraphSource("cora", split="random"), True),
+        (GraphSource("chameleon_filtered"), True),
+        (GraphSource("synthetic:seed=3"), False),
+    ],
+)
+def test_whether_another_seed_is_another_split(source, varies):
+    assert source.varies_with_seed is varies

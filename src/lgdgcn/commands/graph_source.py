@@ -63,6 +63,11 @@ class GraphSource:
         """Name that presets go by; a user's folder has none, whatever it is called."""
         return "" if self.is_folder else self.name
 
+    @property
+    def varies_with_seed(self) -> bool:
+        """Whether another seed means another split."""
+        return self.split == "random" or self.name in STORED_SPLITS
+
     def load(self, seed: int = 0, require_labels: bool = True) -> Data:
         """Read the graph in canonical form; ``seed`` matters to random and stored splits."""
         if self.is_folder:

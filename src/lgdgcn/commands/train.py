@@ -74,7 +74,11 @@ def train(
     set_threads()
     keep_freed_memory()
     shared = {key: value for key, value in own.items() if key in RUN_LENGTH}
-    load = lru_cache(maxsize=2)(source.load)
+    read = lru_cache(maxsize=2)(source.load)
+
+    def load(seed: int) -> Data:
+        return read(seed if source.varies_with_seed else 0)
+
     load(0)  # a graph that cannot be used is refused before the run folder is touched
     path = folder or default_folder(source.name, model, settings, resume)
     results = []
