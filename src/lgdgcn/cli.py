@@ -82,7 +82,11 @@ def train(
     seeds: Annotated[int, typer.Option(help="Number of runs, seeded 0, 1, 2 and so on.")] = 1,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; may be repeated."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting (see: lgdgcn settings); may be repeated.",
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of settings, for example a run's config.toml.")
