@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from lgdgcn.errors import InputError
-from lgdgcn.runtime import StopRequest, select_device, set_seed, set_threads, stop_on_signals
+from lgdgcn.runtime import (
+    StopRequest,
+    keep_freed_memory,
+    select_device,
+    set_seed,
+    set_threads,
+    stop_on_signals,
+)
 
 
 def draws():
@@ -47,17 +54,20 @@ def test_a_gpu_too_many(monkeypatch, name, count):
         select_device(name)
 
 
-@pytest.mark.parametrize(
-    ("threads", "configured", "expected"), [(3, None, 3), (0, None, 1), (None, "1", None)]
-)
-def test_threads(monkeypatch, threads, configured, expected):
+def test_configured_threads_stay(monkeypatch):
     asked = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    if configured:
-        monkeypatch.setenv("OMP_NUM_THREADS", configured)
-    set_threads(threads)
-    assert asked == ([] if expected is None else [expected])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    set_threads()
+    assert asked == []
+
+
+def test_freed_memory_elsewhere_than_glibc(monkeypatch):
+    def absent(name):
+        raise OSError(f"{name}: not found")
+
+    monkeypatch.setattr("ctypes.CDLL", absent)
+    keep_freed_memory()
 
 
 def test_threads_follow_the_cores_of_the_process(monkeypatch):

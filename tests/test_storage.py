@@ -240,18 +240,3 @@ def test_csv_lines_end_in_lf_and_a_broken_source_changes_nothing(tmp_path):
         storage.write_csv(path, ["node", "p"], rows())
     assert path.read_bytes() == old
     assert names(tmp_path) == ["x.csv"]
-
-
-@pytest.mark.parametrize("name", ["a", "A-1_b.c", "x" * 64, "...", "-1"])
-def test_good_names(name):
-    assert storage.check_name(name, "run name") == name
-
-
-@pytest.mark.parametrize(
-    "name", ["", "x" * 65, "a b", "a/b", "../a", ".", "..", "ä", "a\n", "a\0", "$(x)", "y" * 10**6]
-)
-def test_bad_names(name):
-    with pytest.raises(InputError, match="study name") as caught:
-        storage.check_name(name, "study name")
-    assert len(str(caught.value)) < 250
-    assert "\n" not in str(caught.value)

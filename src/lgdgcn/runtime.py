@@ -46,12 +46,10 @@ def select_device(name: str = "auto") -> torch.device:
     return device
 
 
-def set_threads(threads: int | None = None) -> None:
-    """Use the cores this process may run on, unless told or configured otherwise."""
-    if threads is None and "OMP_NUM_THREADS" not in os.environ:
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    if threads is not None:
-        torch.set_num_threads(max(1, threads))
+def set_threads() -> None:
+    """Use the cores this process may run on, unless the environment says how many."""
+    if "OMP_NUM_THREADS" not in os.environ and hasattr(os, "sched_getaffinity"):
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
 
 
 def keep_freed_memory() -> None:

@@ -23,7 +23,6 @@ from lgdgcn.errors import InputError
 __all__ = [
     "atomic_write",
     "cannot_write",
-    "check_name",
     "csv_cell",
     "remove_leftovers",
     "to_json",
@@ -32,7 +31,6 @@ __all__ = [
     "write_text",
 ]
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # what a spreadsheet may take for the start of a formula
 _LEFTOVER = re.compile(r"\.(.*)\.[0-9a-f]{16}\.tmp", re.DOTALL)
@@ -202,19 +200,3 @@ def write_csv(path: str | Path, header: Iterable[object], rows: Iterable[Iterabl
         writer.writerows([csv_cell(cell) for cell in row] for row in rows)
 
     atomic_write(path, fill)
-
-
-def check_name(name: str, what: str) -> str:
-    """Refuse a name that is not safe as a file name everywhere.
-
-    Args:
-        name: The name as the user gave it.
-        what: What it names, for the message ("run name").
-
-    Returns:
-        The same name.
-    """
-    if _NAME.fullmatch(name) and name not in (".", ".."):
-        return name
-    shown = repr(name if len(name) <= 80 else name[:77] + "...")
-    raise InputError(f"{what} {shown}: use 1 to 64 of the characters A-Z a-z 0-9 . _ -")

@@ -45,7 +45,7 @@ def canonical_features(x: Any) -> Tensor:
         return sparse_features(x) if sparse else _dense_features(x)
     except InputError:
         raise
-    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"x cannot be read as a matrix ({reason}); give numbers [N, d]") from None
 
