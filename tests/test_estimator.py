@@ -159,8 +159,10 @@ def test_another_graph_of_the_same_features(model):
 
 
 def test_a_diverged_fit_says_so():
-    with pytest.raises(DivergedError, match="epoch"):
-        fitted(lr=1e30)
+    data = toy_graph()
+    data.x *= 1e9
+    with pytest.raises(DivergedError, match=r"in epoch \d+; lower lr \(now 1e\+30\)"):
+        fitted(data, lr=1e30)
 
 
 # Edges

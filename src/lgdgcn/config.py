@@ -73,8 +73,8 @@ class Settings:
     space: bool = _flag(True, "use the space loss")
     diversity: bool = _flag(True, "use the diversity loss")
     latent_graph: bool = _flag(True, "aggregate along the latent graphs")
-    lambda_space: float = _number(0.5, "weight of the space loss", low=0)
-    lambda_div: float = _number(0.01, "weight of the diversity loss", low=0)
+    lambda_space: float = _number(0.5, "weight of the space loss", low=0, high=1e30)
+    lambda_div: float = _number(0.01, "weight of the diversity loss", low=0, high=1e30)
     update_rate: float = _number(0.5, "share U_r of new statistics per epoch", low=0, high=1)
     precision: str = _choice(
         "variant",
@@ -90,7 +90,7 @@ class Settings:
     # Training
     normalize_features: bool = _flag(False, "scale every node's features to sum 1")
     lr: float = _number(0.01, "learning rate", above=0, high=1e30)  # float32 holds its steps
-    weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0)
+    weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0, high=1e30)
     epochs: int = _number(1000, "most epochs", low=1)
     patience: int = _number(100, "epochs without a better validation score", low=1)
     checkpoint_every: int = _number(25, "epochs between two checkpoints", low=1)

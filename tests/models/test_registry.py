@@ -8,8 +8,10 @@ import torch.nn.functional as F
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
-from lgdgcn.models import MODELS, build
+from lgdgcn.models import MODELS, LGDOutput, build
+from lgdgcn.models.stacked import stack
 from lgdgcn.train.objective import objective
+from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from models.toy import toy_graph
 
@@ -76,23 +78,35 @@ def test_isolated_nodes_and_zero_rows_are_finite(name, edges):
         assert parameter.grad is None or parameter.grad.isfinite().all()
 
 
+def total_loss(network, data, task):
+    output = (
+        network.disentangle(data.x, data.edge_index)
+        if hasattr(network, "disentangle")
+        else LGDOutput(network(data.x, data.edge_index), [])
+    )
+    targets = Targets.of([data], "train_mask")
+    weights = torch.tensor([0.5]), torch.tensor([0.01])
+    output = output._replace(logits=targets.pick(output.logits))
+    return objective(network, output, task, targets, *weights)["total"]
+
+
 @EVERY
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_one_step_lowers_the_loss(name, multi_label):
     data = toy_graph(dtype=torch.float64, multi_label=multi_label)
     task = Task.of(data)
     torch.manual_seed(0)
-    model = build(name, SETTINGS.as_dict(), 12, task.outputs).double()
-    terms = objective(model, data, task, SETTINGS)
-    terms["total"].backward()
-    gradients = {n: p.grad for n, p in model.named_parameters()}
+    network = stack([build(name, SETTINGS.as_dict(), 12, task.outputs).double()])
+    before = total_loss(network, data, task)
+    before.backward()
+    gradients = {n: p.grad for n, p in network.named_parameters()}
     assert all(g is not None and g.isfinite().all() for g in gradients.values())
     assert sum(g.abs().sum() for g in gradients.values()) > 0
-    after = copy.deepcopy(model)
+    after = copy.deepcopy(network)
     with torch.no_grad():
         for parameter, gradient in zip(after.parameters(), gradients.values(), strict=True):
             parameter -= 1e-3 * gradient
-    assert objective(after, data, task, SETTINGS)["total"] < terms["total"]
+    assert total_loss(after, data, task) < before
 
 
 def test_unknown_model():

@@ -1,13 +1,11 @@
 """Eq. 3, 5, 6 and Alg. 2, and what they do at the edge of the number range."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
 from torch.autograd import gradcheck
 
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError
 from lgdgcn.nn import LatentSpace, diversity, diversity_loss, space_loss
 from lgdgcn.nn.gaussian import precision_matrix
 from literal import latent_space as literal
@@ -31,7 +29,9 @@ def mixture(seed, nodes=6, factors=3, size=4, spread=1.0):
 def test_space_loss_equals_the_literal_loop(seed, precision):
     tensors = mixture(seed)
     want = literal.space_loss(*(t.numpy() for t in tensors), precision)
-    np.testing.assert_allclose(space_loss(*tensors, precision), want, rtol=1e-9)
+    # the released precision is shrunk a little, so that it exists for any covariance
+    tolerance = 1e-5 if precision == "released" else 1e-9
+    np.testing.assert_allclose(space_loss(*tensors, precision), want, rtol=tolerance)
     single = space_loss(*(t.float() for t in tensors), precision)
     assert single.dtype == torch.float32
     np.testing.assert_allclose(single, want, rtol=1e-3, atol=1e-3)
@@ -158,7 +158,7 @@ def test_half_precision_units_are_judged_in_single_precision(dtype):
 def test_updates_follow_algorithm_2(seed, centre):
     torch.manual_seed(seed)
     space = LatentSpace(2, 3, update_rate=0.3, centre=centre).double()
-    assert not space.initialized
+    assert space.updates == 0
     first, *later = torch.randn(4, 9, 2, 3, dtype=torch.float64) + torch.arange(3)
     space.update(first)  # the first units set the statistics
     mean, cov = literal.updated(np.zeros((2, 3)), np.zeros((2, 3, 3)), first.numpy(), 1.0, "new")
@@ -176,7 +176,7 @@ def test_reset_forgets_the_statistics():
     space = LatentSpace(2, 3)
     space.update(torch.randn(9, 2, 3))
     space.reset_parameters()
-    assert not space.initialized
+    assert space.updates == 0
     assert not space.mean.any()
     assert torch.equal(space.cov, torch.eye(3).expand(2, 3, 3))
     assert str(space) == "LatentSpace(M=2, d=3, precision='scaled')"
@@ -199,13 +199,13 @@ def test_statistics_stay_out_of_half_precision(dtype):
     assert space.double().mean.dtype == torch.float64
 
 
-def test_identical_units_warn():
+def test_identical_units_are_noticed():
     space = LatentSpace(2, 3)
-    with pytest.warns(LGDWarning, match="same unit"):
-        space.update(torch.full((50, 2, 3), 0.1))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LatentSpace(2, 3).update(0.1 * torch.rand(50, 2, 3))
+    space.update(torch.full((50, 2, 3), 0.1))
+    assert space.collapsed
+    space = LatentSpace(2, 3)
+    space.update(0.1 * torch.rand(50, 2, 3))
+    assert not space.collapsed
 
 
 @pytest.mark.parametrize("function", [space_loss, diversity, diversity_loss])

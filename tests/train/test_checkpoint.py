@@ -13,7 +13,6 @@ import time
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -21,7 +20,8 @@ from hypothesis import strategies as st
 from safetensors.torch import save as encode
 
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
-from lgdgcn.train import checkpoint, states
+from lgdgcn.train import checkpoint
+from lgdgcn.train.states import check_like
 
 
 def tensors(value: float = 1.0, size: int = 10) -> dict[str, torch.Tensor]:
@@ -137,7 +137,7 @@ import os, signal, sys
 from pathlib import Path
 import torch
 from lgdgcn import storage
-from lgdgcn.train import checkpoint, states
+from lgdgcn.train import checkpoint
 
 def killed_before(number):
     # Every call that changes the disk counts; the one with this number never happens.
@@ -282,7 +282,7 @@ import resource, sys
 from pathlib import Path
 import torch
 from lgdgcn.errors import InputError
-from lgdgcn.train import checkpoint, states
+from lgdgcn.train import checkpoint
 folder = Path(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 big = {"w": torch.zeros(100_000)}
@@ -505,7 +505,7 @@ def test_weights(tmp_path):
     checkpoint.save_weights(path, model.state_dict(), {"model": "lgdgcn"})
     state, meta = checkpoint.load_weights(path)
     assert meta == {"model": "lgdgcn"}
-    states.check_like(state, model.state_dict(), "weights")
+    check_like(state, model.state_dict(), "weights")
     assert torch.equal(state["weight"], model.weight)
     assert names(tmp_path) == ["model.safetensors", "model.safetensors.sha256"]
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")
@@ -525,130 +525,9 @@ def test_check_like_lists_what_differs():
     expected = {f"layer{i}": torch.zeros(2) for i in range(9)} | {"a": torch.zeros(3)}
     found = {"a": torch.zeros(4, dtype=torch.float64), "b": torch.zeros(1)}
     with pytest.raises(CheckpointError) as caught:
-        states.check_like(found, expected, "weights")
+        check_like(found, expected, "weights")
     text = str(caught.value)
     assert "a is float64[4], expected float32[3]" in text
     assert "b is unknown" in text
     assert "layer0 is missing" in text
     assert "and 6 more" in text
-
-
-# Optimiser and random states
-
-
-def train(model, optimizer, steps):
-    for _ in range(steps):
-        optimizer.zero_grad()
-        model[1](torch.dropout(model[0](torch.randn(5, 4)), 0.5, True)).square().sum().backward()
-        optimizer.step()
-
-
-def fresh():
-    torch.manual_seed(1)
-    # The last layer never gets a gradient, so Adam has no state for it.
-    model = torch.nn.Sequential(*(torch.nn.Linear(4, 4) for _ in range(3)))
-    groups = [{"params": model[0].parameters()}, {"params": model[1:].parameters(), "lr": 0.1}]
-    return model, torch.optim.Adam(groups, lr=0.01, weight_decay=0.01)
-
-
-def test_training_goes_on_bit_for_bit(tmp_path):
-    model, optimizer = fresh()
-    train(model, optimizer, 5)
-    state = model.state_dict(prefix="model.") | states.optimizer_tensors(optimizer)
-    checkpoint.save(tmp_path / "seed-0", state | states.random_state(), {})
-    train(model, optimizer, 5)
-
-    other, new = fresh()
-    loaded, _ = load_whole(tmp_path / "seed-0")
-    other.load_state_dict(
-        {k.removeprefix("model."): v for k, v in loaded.items() if k.startswith("model.")}
-    )
-    new.param_groups[0]["lr"] = 0.01
-    states.load_optimizer_tensors(new, loaded)
-    states.set_random_state(loaded)
-    assert [group["lr"] for group in new.param_groups] == [0.01, 0.1]
-    train(other, new, 5)
-    for old, resumed in zip(model.parameters(), other.parameters(), strict=True):
-        assert torch.equal(old, resumed)
-    expected = states.optimizer_tensors(optimizer)
-    found = states.optimizer_tensors(new)
-    assert expected.keys() == found.keys()
-    assert len(expected) == 12
-    assert all(torch.equal(expected[key], found[key]) for key in expected)
-
-
-def test_settings_of_the_optimiser_are_not_stored():
-    model, optimizer = fresh()
-    train(model, optimizer, 1)
-    saved = states.optimizer_tensors(optimizer, "o.")
-    optimizer.param_groups[0]["lr"] = 0.5
-    states.load_optimizer_tensors(optimizer, saved, "o.")
-    assert optimizer.param_groups[0]["lr"] == 0.5
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("0.exp_avg", torch.zeros(5)),
-        ("0.exp_avg", torch.zeros(4, 4, dtype=torch.float64)),
-        ("0.exp_avg", torch.tensor(0.0)),
-        ("0.step", torch.zeros(4)),
-        ("0.exp_avg", None),
-        ("99.exp_avg", torch.zeros(4)),
-        ("9" * 5000 + ".step", torch.zeros(4)),
-        ("x", torch.zeros(4)),
-        ("0.a.b", torch.zeros(4)),
-    ],
-)
-def test_a_state_of_another_optimiser(key, value):
-    model, optimizer = fresh()
-    train(model, optimizer, 1)
-    saved = states.optimizer_tensors(optimizer)
-    if value is None:
-        del saved["optimizer." + key]
-    else:
-        saved["optimizer." + key] = value
-    with pytest.raises(CheckpointError, match="optimiser state"):
-        states.load_optimizer_tensors(optimizer, saved)
-
-
-def draw():
-    numbers = [random.gauss(0, 1), random.random(), random.getrandbits(40)]
-    numbers += [np.random.standard_normal(), np.random.rand(), np.random.randint(1 << 30)]
-    return numbers + torch.randn(3).tolist() + torch.rand(3).tolist()
-
-
-@pytest.mark.parametrize("warm", [0, 1, 2])
-def test_random_states(tmp_path, warm):
-    """Also with half a pair of Gaussians kept back by python and numpy."""
-    random.seed(3)
-    np.random.seed(3)
-    torch.manual_seed(3)
-    for _ in range(warm):
-        draw()
-    checkpoint.save(tmp_path / "seed-0", states.random_state("r."), {})
-    expected = [draw() for _ in range(300)]
-    states.set_random_state(load_whole(tmp_path / "seed-0")[0], "r.")
-    assert [draw() for _ in range(300)] == expected
-
-
-def test_taking_a_state_draws_nothing(tmp_path):
-    before = states.random_state()
-    checkpoint.save(tmp_path / "seed-0", before, {})
-    after = states.random_state()
-    assert all(torch.equal(before[key], after[key]) for key in before)
-
-
-@pytest.mark.parametrize("key", ["torch", "numpy.words", "numpy.place", "python.words"])
-@pytest.mark.parametrize(
-    "value",
-    [None, torch.zeros(3), torch.zeros(2, dtype=torch.int64) - 1, torch.tensor([10**9, 0])],
-)
-def test_malformed_random_states(key, value):
-    state = states.random_state()
-    if value is None:
-        del state["random." + key]
-    else:
-        state["random." + key] = value
-    with pytest.raises(CheckpointError, match="random states"):
-        states.set_random_state(state)

@@ -3,19 +3,21 @@
 import json
 import signal
 import statistics
+from dataclasses import replace
 
 import pytest
 import torch
 
 from lgdgcn.config import Settings
-from lgdgcn.errors import CheckpointError, StoppedError
+from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.session import SeedResult, summary, train_seed, train_seeds
+from lgdgcn.train.session import SeedResult, _members_at_once, summary, train_seed, train_seeds
 from models.toy import toy_graph
 
 CPU = torch.device("cpu")
+WIDE = toy_graph(dtype=torch.float64)  # where rounding does not grow to a difference
 SETTINGS = Settings(factors=2, hidden_channels=8, k=3, epochs=6, checkpoint_every=2)
 
 
@@ -39,24 +41,50 @@ def same(first, second):
     [([0.3, 0.9, 0.5], 1), ([0.5, 0.5, 0.5], 0), ([None, None], 0), ([0.0, 0.2], 1)],
     ids=["highest", "first of equals", "no validation", "second"],
 )
-def test_the_model_of_the_best_seed_is_kept(monkeypatch, values, best):
-    def fake(data, settings, model, seed, *args, **more):
-        return result(seed, val=values[seed]), f"model {seed} on {data}"
+@pytest.mark.parametrize("at_once", [1, 2, 64])
+def test_the_model_of_the_best_seed_is_kept(monkeypatch, values, best, at_once):
+    groups = []
 
-    monkeypatch.setattr("lgdgcn.train.session.train_seed", fake)
+    class Session:
+        def __init__(self, graphs, settings, model, seeds, device, folder):
+            self.graphs, self.seeds = graphs, seeds
+            groups.append([*seeds])
+
+        def train(self, on_epoch, stop):
+            pass
+
+        def outcome(self, place):
+            seed, graph = self.seeds[place], self.graphs[place]
+            return result(seed, val=values[seed]), lambda: f"model {seed} on {graph}"
+
+    monkeypatch.setattr("lgdgcn.train.session._Session", Session)
+    monkeypatch.setattr("lgdgcn.train.session._members_at_once", lambda *args: at_once)
     load = "graph {}".format
     results, kept = train_seeds(load, SETTINGS, "lgdgcn", range(len(values)), CPU)
     assert [r.seed for r in results] == list(range(len(values)))
     assert kept == f"model {best} on graph {best}"
+    assert max(map(len, groups)) <= at_once
+    assert [seed for group in groups for seed in group] == list(range(len(values)))
 
 
-def test_seeds_are_what_each_would_be_alone():
-    data = toy_graph()
-    results, kept = train_seeds(lambda seed: data, SETTINGS, "lgdgcn", [2, 5], CPU)
-    alone = [train_seed(data, SETTINGS, "lgdgcn", seed, CPU) for seed in (2, 5)]
+def split_of(seed):
+    """The toy graph with a split of its own, of other sizes."""
+    data = toy_graph(dtype=torch.float64)
+    part = torch.rand(36, generator=torch.Generator().manual_seed(seed)) * 3
+    for number, name in enumerate(("train_mask", "val_mask", "test_mask")):
+        data[name] = part.long() == number
+    return data
+
+
+@pytest.mark.usefixtures("general_position")
+@pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
+@pytest.mark.parametrize("load", [lambda seed: WIDE, split_of], ids=["one split", "splits"])
+def test_seeds_are_what_each_would_be_alone(model, load):
+    results, kept = train_seeds(load, SETTINGS, model, [2, 5], CPU)
+    alone = [train_seed(load(seed), SETTINGS, model, seed, CPU) for seed in (2, 5)]
     assert [r.scores for r in results] == [r.scores for r, _ in alone]
     better = max((0, 1), key=lambda i: (results[i].val, -i))
-    assert same(weights(kept), weights(alone[better][1]))
+    torch.testing.assert_close(weights(kept), weights(alone[better][1]), rtol=1e-8, atol=1e-8)
     assert not same(weights(alone[0][1]), weights(alone[1][1]))
 
 
@@ -99,8 +127,9 @@ def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at):
     alone, expected = train_seed(data, SETTINGS, "lgdgcn", 0, CPU)
     stop = StopRequest()
 
-    def on_epoch(run, metrics):
-        if metrics["epoch"] == stop_at - 1:
+    def on_epoch(member, report):
+        assert (member.seed, report.place) == (0, 0)
+        if report.metrics["epoch"] == stop_at - 1:
             stop.signal = signal.SIGTERM
 
     if stop_at == 1:
@@ -126,8 +155,8 @@ def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at):
 def test_lines_after_the_checkpoint_are_written_again(tmp_path):
     data = toy_graph()
 
-    def fail(run, metrics):
-        if metrics["epoch"] == 3:
+    def fail(member, report):
+        if report.metrics["epoch"] == 3:
             raise RuntimeError("killed")
 
     with RunFolder(tmp_path / "run") as folder:
@@ -174,10 +203,112 @@ def test_checkpoints_come_when_due(tmp_path, monkeypatch):
     assert saved == [1, 4, 6]
 
 
+SEEDS = [4, 1, 3]
+
+
+def test_several_seeds_share_a_folder(tmp_path):
+    with RunFolder(tmp_path / "run") as folder:
+        results, _ = train_seeds(split_of, SETTINGS, "lgdgcn", SEEDS, CPU, folder)
+        found = [(line["seed"], line["epoch"]) for line in lines(folder)]
+        assert found == [(seed, epoch) for epoch in range(1, 7) for seed in SEEDS]
+        for seed in SEEDS:
+            assert checkpoint.load(folder.checkpoint(seed))[1]["progress"]["epoch"] == 6
+        assert [r.epochs for r in results] == [6, 6, 6]
+
+
+def rows(results):
+    return [replace(r, seconds=0.0) for r in results]
+
+
+def sorted_lines(folder):
+    return sorted(lines(folder), key=lambda line: (line["seed"], line["epoch"]))
+
+
+@pytest.mark.usefixtures("general_position")
+@pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
+@pytest.mark.parametrize("at_once", [2, 64])
+@pytest.mark.parametrize("calls", [5, 7])
+def test_a_kill_between_the_checkpoints_of_two_seeds(tmp_path, monkeypatch, model, at_once, calls):
+    monkeypatch.setattr("lgdgcn.train.session._members_at_once", lambda *args: at_once)
+    with RunFolder(tmp_path / "whole") as whole:
+        expected, best = train_seeds(split_of, SETTINGS, model, SEEDS, CPU, whole)
+    real, saved = checkpoint.save, []
+
+    def save(path, *args):
+        if len(saved) == calls:
+            raise RuntimeError("killed")
+        saved.append(path.name)
+        return real(path, *args)
+
+    with RunFolder(tmp_path / "run") as folder:
+        monkeypatch.setattr(checkpoint, "save", save)
+        with pytest.raises(RuntimeError, match="killed"):
+            train_seeds(split_of, SETTINGS, model, SEEDS, CPU, folder)
+        monkeypatch.setattr(checkpoint, "save", real)
+        results, kept = train_seeds(split_of, SETTINGS, model, SEEDS, CPU, folder)
+        assert rows(results) == rows(expected)
+        torch.testing.assert_close(weights(kept), weights(best), rtol=1e-8, atol=1e-8)
+        for mine, other in zip(sorted_lines(folder), sorted_lines(whole), strict=True):
+            assert mine == pytest.approx(other, rel=1e-8)
+
+
+@pytest.mark.usefixtures("general_position")
+@pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
+def test_a_stop_saves_every_seed_and_finished_ones_stay(tmp_path, model):
+    seeds, settings = [4, 3, 0], replace(SETTINGS, patience=1)
+    with RunFolder(tmp_path / "whole") as whole:
+        expected, best = train_seeds(split_of, settings, model, seeds, CPU, whole)
+    ends = {r.seed: r.epochs for r in expected}
+    stop_at = max(ends.values()) - 1  # after the end of some, before the end of others
+    assert min(ends.values()) <= stop_at
+    stop = StopRequest()
+
+    def on_epoch(member, report):
+        if report.metrics["epoch"] == stop_at - 1:
+            stop.signal = signal.SIGINT
+
+    with RunFolder(tmp_path / "run") as folder:
+        with pytest.raises(StoppedError, match=f"^stopped after epoch {stop_at} of seed"):
+            train_seeds(split_of, settings, model, seeds, CPU, folder, on_epoch=on_epoch, stop=stop)
+        for seed in seeds:
+            progress = checkpoint.load(folder.checkpoint(seed))[1]["progress"]
+            assert progress["epoch"] == min(ends[seed], stop_at)
+        reported = []
+        results, kept = train_seeds(
+            split_of,
+            settings,
+            model,
+            seeds,
+            CPU,
+            folder,
+            on_epoch=lambda member, report: reported.append((member.seed, report.metrics["epoch"])),
+        )
+        assert min(epoch for _, epoch in reported) == stop_at + 1
+        assert {seed for seed, _ in reported} == {s for s, end in ends.items() if end > stop_at}
+        assert rows(results) == rows(expected)
+        torch.testing.assert_close(weights(kept), weights(best), rtol=1e-8, atol=1e-8)
+        for mine, other in zip(sorted_lines(folder), sorted_lines(whole), strict=True):
+            assert mine == pytest.approx(other, rel=1e-8)
+
+
+def test_as_many_seeds_at_once_whatever_k_is():
+    wide = replace(SETTINGS, k=35)
+    endless = replace(SETTINGS, k=10**400)
+    at_once = [_members_at_once(toy_graph(), s, CPU) for s in (SETTINGS, wide, endless)]
+    assert at_once == [64, 64, 64]
+
+
+def test_a_seed_that_diverges_names_its_learning_rate():
+    settings = replace(SETTINGS, lr=1e30, weight_decay=0.0, num_layers=2)
+    words = r"^training diverged: the \w+ loss is \w+ in epoch \d; lower lr \(now 1e\+30\)$"
+    with pytest.raises(DivergedError, match=words):
+        train_seeds(lambda seed: toy_graph(), settings, "gcn", SEEDS, CPU)
+
+
 def test_out_of_memory_says_what_to_do(monkeypatch):
     def fail(self):
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
 
-    monkeypatch.setattr("lgdgcn.train.loop.Run.epoch", fail)
+    monkeypatch.setattr("lgdgcn.train.population.Population.epoch", fail)
     with pytest.raises(ValueError, match=r"cpu ran out of memory at a peak of .*lower"):
         train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU)

@@ -7,8 +7,10 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
-from lgdgcn.models import build
+from lgdgcn.models import LGDOutput, build
+from lgdgcn.models.stacked import stack
 from lgdgcn.train.objective import objective
+from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, f1_scores
 from literal import scores as literal
 from literal.seeds import seeds
@@ -32,13 +34,19 @@ def multi(seed, nodes=30, labels=6):
     return logits, y, mask
 
 
+def loss_of(task, logits, y, mask):
+    """The loss of one member."""
+    targets = Targets.of([Data(y=y, part=mask)], "part")
+    return task.loss(targets.pick(logits.unsqueeze(0)), targets).squeeze(0)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_softmax_loss_and_accuracy(seed):
     logits, y, mask = single(seed)
     task = Task(4, multi_label=False)
     assert task.metric == "accuracy"
     np.testing.assert_allclose(
-        task.loss(logits, y, mask), literal.cross_entropy(logits.tolist(), y, mask)
+        loss_of(task, logits, y, mask), literal.cross_entropy(logits.tolist(), y, mask)
     )
     predicted = logits.argmax(-1)
     assert torch.equal(task.predict(logits), predicted)
@@ -52,7 +60,7 @@ def test_sigmoid_loss_sums_the_labels_of_a_node(seed):
     logits, y, mask = multi(seed)
     task = Task(6, multi_label=True)
     want = literal.sigmoid_loss(logits.tolist(), y.tolist(), mask)
-    np.testing.assert_allclose(task.loss(logits, y, mask), want)
+    np.testing.assert_allclose(loss_of(task, logits, y, mask), want)
     np.testing.assert_allclose(task.probabilities(logits), 1 / (1 + np.exp(-logits.numpy())))
 
 
@@ -76,6 +84,26 @@ def test_f1(seed, labels_per_node):
     assert f1_scores(torch.as_tensor(chosen), y[mask]) == pytest.approx(
         literal.f1(chosen, y[mask].numpy())
     )
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(
+    ("example", "task"),
+    [(single, Task(4, False)), (multi, Task(6, True)), (multi, Task(6, True, 2))],
+)
+def test_every_member_has_its_own_loss_and_headline(example, task, shared):
+    logits, y, masks = zip(*(example(seed) for seed in SEEDS), strict=True)
+    if shared:
+        masks = masks[:1] * len(SEEDS)
+    targets = Targets.of([Data(y=y[0], part=mask) for mask in masks], "part")
+    headline, loss = (
+        f(targets.pick(torch.stack(logits)), targets) for f in (task.headline, task.loss)
+    )
+    assert headline.dtype == torch.float64
+    for member, (own, mask) in enumerate(zip(logits, masks, strict=True)):
+        scores = task.scores(own, y[0], mask)
+        assert headline[member] == pytest.approx(scores[task.metric])
+        torch.testing.assert_close(loss[member], loss_of(task, own, y[0], mask))
 
 
 @pytest.mark.parametrize(("example", "task"), [(single, Task(4, False)), (multi, Task(6, True, 2))])
@@ -114,38 +142,55 @@ def test_named_classes_count_even_where_no_node_has_them():
     assert Task.of(data).outputs == 3
 
 
+def forward(network, data):
+    if hasattr(network, "disentangle"):
+        return network.disentangle(data.x, data.edge_index)
+    return LGDOutput(network(data.x, data.edge_index), [])
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_the_objective_is_equation_7(seed, multi_label):
     data = toy_graph(seed=seed, dtype=torch.float64, multi_label=multi_label)
     task = Task.of(data)
-    settings = Settings(
-        num_layers=3, hidden_channels=24, lambda_space=0.3, lambda_div=0.02, dropout=0.0
-    )
+    settings = Settings(num_layers=3, hidden_channels=24, dropout=0.0)
     torch.manual_seed(seed)
-    model = build("lgdgcn", settings.as_dict(), 12, task.outputs).double()
-    terms = objective(model, data, task, settings)
-    with torch.no_grad():
-        output = model.disentangle(data.x, data.edge_index)
-        losses = [
-            (
-                layer.latent_space.space_loss(o.local_units),
-                layer.latent_space.diversity_loss(o.local_units),
-            )
-            for layer, o in zip(model.layers, output.layers, strict=True)
-        ]
-    classification = (literal.sigmoid_loss if multi_label else literal.cross_entropy)(
-        output.logits.tolist(), data.y.tolist(), data.train_mask
-    )
-    space, diversity = zip(*losses, strict=True)
-    want = literal.total_loss(classification, space, diversity, 0.3, 0.02)
+    models = [build("lgdgcn", settings.as_dict(), 12, task.outputs).double() for _ in range(2)]
+    network = stack(models)
+    output = forward(network, data)
+    network.before_loss(output.layers)
+    weights = torch.tensor([0.3, 0.4]), torch.tensor([0.02, 0.5])
+    targets = Targets.of([data], "train_mask")
+    output = output._replace(logits=targets.pick(output.logits))
+    terms = objective(network, output, task, targets, *weights)
     assert list(terms) == ["classification", "space", "diversity", "total"]
-    np.testing.assert_allclose(terms["classification"].item(), classification)
-    np.testing.assert_allclose(terms["total"].item(), want)
+    for member, model in enumerate(models):
+        with torch.no_grad():
+            output = forward(model, data)
+            model.before_loss(output.layers)
+            losses = [
+                (
+                    layer.latent_space.space_loss(o.local_units),
+                    layer.latent_space.diversity_loss(o.local_units),
+                )
+                for layer, o in zip(model.layers, output.layers, strict=True)
+            ]
+        classification = (literal.sigmoid_loss if multi_label else literal.cross_entropy)(
+            output.logits.tolist(), data.y.tolist(), data.train_mask
+        )
+        space, diversity = zip(*losses, strict=True)
+        own = [weight[member].item() for weight in weights]
+        want = literal.total_loss(classification, space, diversity, *own)
+        np.testing.assert_allclose(terms["classification"][member].item(), classification)
+        np.testing.assert_allclose(terms["total"][member].item(), want)
 
 
 def test_a_baseline_has_one_term():
     data = toy_graph()
-    terms = objective(build("gcn", {"hidden_channels": 8}, 12, 3), data, Task.of(data), Settings())
+    network = stack([build("gcn", {"hidden_channels": 8}, 12, 3)] * 2)
+    targets, weight = Targets.of([data], "train_mask"), torch.ones(2)
+    output = LGDOutput(targets.pick(network(data.x, data.edge_index)), [])
+    terms = objective(network, output, Task.of(data), targets, weight, weight)
     assert list(terms) == ["classification", "total"]
     assert terms["total"] is terms["classification"]
+    assert terms["total"].shape == (2,)

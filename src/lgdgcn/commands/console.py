@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,14 +12,13 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
 )
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from lgdgcn.train.loop import Run
+    from lgdgcn.train.member import Member, Report
 
 __all__ = ["epoch_progress", "out", "percent", "print_table"]
 
@@ -50,11 +49,8 @@ def print_table(
 
 
 @contextmanager
-def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Run, dict[str, Any]], None]]":
-    """Show one bar per run on a terminal's standard error.
-
-    It jumps to its end when training stops early.
-    """
+def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, Report], None]]":
+    """Show one bar for all runs on a terminal's standard error; early stops jump to their end."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -64,19 +60,24 @@ def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Run, dict[str, 
     )
     hidden = not _err.is_terminal
     with Progress(*columns, console=_err, transient=True, disable=hidden) as progress:
-        tasks: dict[int, TaskID] = {}
+        text = label if runs == 1 else f"{label}, {runs} runs"
+        task = progress.add_task(text, total=None, note="")
+        done: dict[int, int] = {}
+        best: dict[int, float] = {}
+        finished: set[int] = set()
 
-        def on_epoch(run: "Run", metrics: dict[str, Any]) -> None:
-            if run.seed not in tasks:
-                text = label if runs == 1 else f"{label}, run {len(tasks) + 1} of {runs}"
-                total = run.settings.epochs
-                tasks[run.seed] = progress.add_task(text, total=total, note="")
-            note = f"loss {metrics['total']:.3f}"
-            if math.isfinite(run.progress.best_score):
-                best = percent(run.progress.best_score)
-                note += f", validation {best} at epoch {run.progress.best_epoch}"
-            done = run.progress.epoch
-            total = done if run.finished else run.settings.epochs
-            progress.update(tasks[run.seed], completed=done, total=total, note=note)
+        def on_epoch(member: "Member", report: "Report") -> None:
+            epochs = member.settings.epochs
+            done[member.seed] = epochs if report.finished else report.progress.epoch
+            best[member.seed] = report.progress.best_score
+            if report.finished:
+                finished.add(member.seed)
+            note = f"loss {report.metrics['total']:.3f}"
+            if all(math.isfinite(score) for score in best.values()):
+                note += f", best validation {percent(sum(best.values()) / len(best))}"
+            if runs > 1:
+                note += f", {len(finished)} of {runs} runs done"
+            total = runs * epochs
+            progress.update(task, completed=sum(done.values()), total=total, note=note)
 
         yield on_epoch

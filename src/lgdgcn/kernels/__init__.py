@@ -1,41 +1,52 @@
 """Fast primitives behind one interface: the same signatures and results on every backend.
 
-CPU tensors in float32 or float64 run on numba when it is installed; everything else runs on plain
-torch. The environment variable `LGDGCN_BACKEND` (`torch` or `numba`) overrides that choice.
+CPU tensors in float32 or float64 run on numba when it is installed, CUDA tensors in float32 on
+Triton when it is, everything else on plain torch. The environment variable `LGDGCN_BACKEND`
+(`torch`, `numba` or `triton`) overrides that choice.
+
+Most functions take one leading axis of members: models that are trained at once, each with
+weights and hyper-parameters of its own.
 """
 
 import os
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.kernels import reference
-from lgdgcn.kernels.reference import unit_length
 from lgdgcn.kernels.structure import Neighbours, Union, neighbours
 
 __all__ = [
     "Neighbours",
     "Union",
+    "adam",
     "aggregate",
+    "covariance",
+    "diversity_loss",
+    "dropout",
+    "matmul",
     "nearest",
     "neighbours",
+    "quadratic_forms",
     "route",
+    "row_sums",
+    "square_distances",
     "symmetrize",
     "unit_length",
 ]
-
-_CHOICES = ("torch", "numba")
 
 
 def route(
     z: Tensor,
     edge_index: Tensor,
     iterations: int = 7,
-    tau: float = 1.0,
+    tau: float | Tensor = 1.0,
     *,
     uniform_start: bool = False,
     normalize_last: bool = True,
@@ -47,29 +58,32 @@ def route(
     normalises to itself and passes no gradient.
 
     Args:
-        z: `[N, M, d]` one vector per node and channel; differentiable.
+        z: `[*, N, M, d]` one vector per node and channel; differentiable.
         edge_index: `[2, E]` source and target of every edge, counted as often as given.
         iterations: Number of iterations, at least 1.
-        tau: Temperature of the softmax, above 0.
+        tau: Temperature of the softmax, above 0; a tensor has one for each member `[*]`.
         uniform_start: Use p = 1/M in the first iteration.
         normalize_last: Normalise the result of the last iteration too.
 
     Returns:
-        The vectors c `[N, M, d]` and the last p `[E, M]` in the order of `edge_index`.
+        The vectors c `[*, N, M, d]` and the last p `[*, E, M]` in the order of `edge_index`.
 
     Raises:
         InputError: If an argument is out of range.
     """
-    if z.dim() != 3 or z.size(1) < 1:
-        raise InputError(f"z has shape {tuple(z.shape)}; it must be [N, M, d] with M >= 1")
+    if z.dim() not in (3, 4) or z.size(-2) < 1:
+        raise InputError(f"z has shape {tuple(z.shape)}; it must be [*, N, M, d] with M >= 1")
     if iterations < 1:
         raise InputError(f"iterations is {iterations}; it must be at least 1")
-    if not tau > 0:
-        raise InputError(f"tau is {tau}; it must be above 0")
-    backend = _backend(z.device, z.dtype)
-    units: Tensor
-    units, chance = backend.route(z, edge_index, iterations, tau, uniform_start, normalize_last)
-    return units, chance
+    if not isinstance(tau, Tensor):
+        if not tau > 0:
+            raise InputError(f"tau is {tau}; it must be above 0")
+        tau = torch.full(z.shape[:-3], tau, dtype=z.dtype, device=z.device)
+    members = z if z.dim() == 4 else z.unsqueeze(0)
+    units, chance = _backend("route", z)(
+        members, edge_index, iterations, tau.reshape(-1), uniform_start, normalize_last
+    )
+    return (units, chance) if z.dim() == 4 else (units.squeeze(0), chance.squeeze(0))
 
 
 def nearest(z: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -91,7 +105,7 @@ def nearest(z: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if not 1 <= k <= z.size(1) - 1:
         raise InputError(f"k is {k}; with {z.size(1)} points it must be 1 to {z.size(1) - 1}")
     index: Tensor
-    index, distance = _backend(z.device, z.dtype).nearest(z, k)
+    index, distance = _backend("nearest", z)(z.detach(), k)
     return index, distance
 
 
@@ -105,8 +119,14 @@ def symmetrize(index: Tensor, keep: Tensor | None = None) -> Union:
     Returns:
         The undirected graph over B*N nodes, without self loops or duplicates.
     """
-    union: Union = _backend(index.device).symmetrize(index, keep)
+    union: Union = _backend("symmetrize", index)(index, keep)
     return union
+
+
+def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:
+    """Sum the entries of every compressed row, `[nnz] -> [n]`; not differentiated."""
+    sums: Tensor = _backend("row_sums", weight)(weight.detach(), row_ptr)
+    return sums
 
 
 def aggregate(
@@ -126,29 +146,173 @@ def aggregate(
         `[n, d]` rows left_i * (right_i x_i + sum_e weight_e right_s x_s), s = source_e.
     """
     fixed = weight.detach(), left.detach(), right.detach()
-    out: Tensor = _backend(x.device, x.dtype).aggregate(x, row_ptr, source, *fixed)
+    out: Tensor = _backend("aggregate", x)(x, row_ptr, source, *fixed)
     return out
 
 
-def _backend(device: torch.device, dtype: torch.dtype = torch.float32) -> ModuleType:
+def unit_length(v: Tensor) -> Tensor:
+    """Scale the last axis to Euclidean length 1; zero vectors stay zero, with zero gradient."""
+    unit: Tensor = _backend("unit_length", v)(v)
+    return unit
+
+
+def matmul(x: Tensor, weight: Tensor) -> Tensor:
+    """Multiply features by the weights of every member.
+
+    Args:
+        x: `[N, F]` dense or `torch.sparse_csr`, shared by all members and not differentiated; or
+            `[*, N, F]` dense, one for each member.
+        weight: `[*, F, H]`; differentiable.
+
+    Returns:
+        `[*, N, H]`.
+    """
+    if x.layout == torch.sparse_coo:
+        x = x.to_sparse_csr()
+    if x.dim() == 3 or x.requires_grad:
+        return x @ weight
+    members = weight if weight.dim() == 3 else weight.unsqueeze(0)
+    out: Tensor = _backend("matmul", weight)(x, members)
+    return out if weight.dim() == 3 else out.squeeze(0)
+
+
+def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:
+    """Zero elements at random and scale up the others, from counted random numbers.
+
+    An element's number depends on its member's seed, the epoch, the call and its place, and on
+    nothing else: not on the device, the backend or the other members.
+
+    Args:
+        x: `[R, ...]`; differentiable.
+        rate: `[R]` share of elements to drop, in [0, 1).
+        seed: `[R]` int64.
+        epoch: `[R]` int64.
+        call: Tells the calls of one epoch apart.
+    """
+    out: Tensor = _backend("dropout", x)(x, rate, seed, epoch, call)
+    return out
+
+
+def covariance(z: Tensor, centre: Tensor) -> Tensor:
+    """Mean outer product of every channel's deviations from its centre; not differentiated.
+
+    Args:
+        z: `[*, N, M, d]` vectors.
+        centre: `[*, M, d]`.
+
+    Returns:
+        `[*, M, d, d]`.
+    """
+    if z.dim() == 3:
+        return covariance(z.unsqueeze(0), centre.unsqueeze(0)).squeeze(0)
+    out: Tensor = _backend("covariance", z)(z.detach(), centre.detach())
+    return out
+
+
+def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
+    """Deviations from their own channel's mean, d^T A d with that channel's matrix.
+
+    Args:
+        z: `[*, N, M, d]` vectors; the only differentiable argument.
+        mean: `[*, M, d]`.
+        matrices: `[*, M, d, d]`, symmetric or not.
+
+    Returns:
+        `[*, N, M]`.
+    """
+    if z.dim() == 3:
+        parts = (part.unsqueeze(0) for part in (z, mean, matrices))
+        return quadratic_forms(*parts).squeeze(0)
+    out: Tensor = _backend("quadratic_forms", z)(z, mean.detach(), matrices.detach())
+    return out
+
+
+def square_distances(z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
+    """Squared length of every mapped difference of a vector and a mean.
+
+    Args:
+        z: `[*, N, M, d]` vectors; the only differentiable argument.
+        mean: `[*, M, d]` means.
+        maps: `[*, M, d, d]` one linear map per mean.
+
+    Returns:
+        `[*, N, M, M]`; the last axis is the mean.
+    """
+    if z.dim() == 3:
+        return square_distances(z.unsqueeze(0), mean.unsqueeze(0), maps.unsqueeze(0)).squeeze(0)
+    out: Tensor = _backend("square_distances", z)(z, mean.detach(), maps.detach())
+    return out
+
+
+def diversity_loss(log_rows: Tensor, jitter: float) -> Tensor:
+    """Negative log-determinant of the Gram matrix of unit-length rows given by their logarithms.
+
+    Args:
+        log_rows: `[..., M, M]` logarithms of rows of any positive length; differentiable.
+        jitter: Share of the identity mixed into the Gram matrix, which keeps it definite.
+
+    Returns:
+        `[...]`, at least 0.
+    """
+    size = log_rows.size(-1)
+    loss: Tensor = _backend("diversity_loss", log_rows)(log_rows.reshape(-1, size, size), jitter)
+    return loss.view(log_rows.shape[:-2])
+
+
+def adam(
+    param: Tensor,
+    grad: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    lr: Tensor,
+    decay: Tensor,
+    step: Tensor,
+) -> None:
+    """One step of Adam with L2 penalty on every member's parameter, in place.
+
+    Args:
+        param: `[R, ...]`.
+        grad: `[R, ...]` gradient.
+        mean: `[R, ...]` running mean of the gradient.
+        square: `[R, ...]` running mean of its square.
+        lr: `[R]` learning rates.
+        decay: `[R]` L2 penalties.
+        step: `[R]` number of this step, from 1.
+    """
+    _backend("adam", param)(param, grad, mean, square, lr, decay, step)
+
+
+_MODULES = {"numba": "lgdgcn.kernels.cpu", "triton": "lgdgcn.kernels.cuda"}
+
+
+def _backend(name: str, like: Tensor) -> Callable[..., Any]:
+    """The function for a tensor's device and type."""
     wanted = os.environ.get("LGDGCN_BACKEND") or None
-    if wanted not in (None, *_CHOICES):
-        raise InputError(f"LGDGCN_BACKEND is {wanted!r}; choose one of {', '.join(_CHOICES)}")
+    if wanted not in (None, "torch", *_MODULES):
+        choices = ", ".join(["torch", *_MODULES])
+        raise InputError(f"LGDGCN_BACKEND is {wanted!r}; choose one of {choices}")
+    fallback: Callable[..., Any] = getattr(reference, name)
     if wanted == "torch":
-        return reference
-    if wanted == "numba" and device.type != "cpu":
-        raise InputError(f"LGDGCN_BACKEND is 'numba' but the tensor is on {device}; choose torch")
-    if device.type != "cpu" or dtype not in (torch.float32, torch.float64):
-        return reference
-    compiled, reason = _compiled()
-    if compiled is None and wanted == "numba":
-        raise InputError(f"LGDGCN_BACKEND is 'numba' but {reason}; choose torch")
-    return compiled or reference
+        return fallback
+    fitting = "numba" if like.device.type == "cpu" else "triton"
+    if wanted == "triton" and os.environ.get("TRITON_INTERPRET") == "1":
+        fitting = "triton"  # which then runs anywhere
+    if wanted not in (None, fitting):
+        message = f"LGDGCN_BACKEND is {wanted!r} but the tensor is on {like.device}; choose torch"
+        raise InputError(message)
+    if like.dtype in (torch.float16, torch.bfloat16):
+        return fallback
+    if fitting == "triton" and like.dtype == torch.float64:
+        return fallback
+    module, reason = _compiled(fitting)
+    if module is None and wanted is not None:
+        raise InputError(f"LGDGCN_BACKEND is {wanted!r} but {reason}; choose torch")
+    return getattr(module, name, fallback)
 
 
 @cache
-def _compiled() -> tuple[ModuleType | None, str]:
+def _compiled(backend: str) -> tuple[ModuleType | None, str]:
     try:
-        return import_module("lgdgcn.kernels.cpu"), ""
+        return import_module(_MODULES[backend]), ""
     except (ImportError, RuntimeError) as error:  # numba refuses to load without a cache folder
         return None, str(error)

@@ -7,7 +7,21 @@ from torch import Tensor
 
 from lgdgcn.kernels.structure import Union, neighbours
 
-__all__ = ["aggregate", "nearest", "route", "symmetrize", "unit_length"]
+__all__ = [
+    "adam",
+    "aggregate",
+    "covariance",
+    "diversity_loss",
+    "dropout",
+    "matmul",
+    "nearest",
+    "quadratic_forms",
+    "route",
+    "row_sums",
+    "square_distances",
+    "symmetrize",
+    "unit_length",
+]
 
 _TILE = 1 << 20  # distances held at once: two buffers of 4 MiB in float32
 
@@ -21,23 +35,26 @@ class _UnitLength(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, v: Tensor) -> Tensor:
-        square = (v * v).sum(-1, keepdim=True)
-        usable = square >= torch.finfo(v.dtype).tiny
-        inverse = torch.where(usable, torch.where(usable, square, 1).rsqrt(), 0)
-        unit = v * inverse
-        ctx.save_for_backward(unit, inverse)
-        return unit
+        wide = _wide(v)
+        # the direction does not depend on this scale, which keeps the squares in range
+        largest = wide.abs().amax(-1, keepdim=True)
+        usable = largest >= torch.finfo(wide.dtype).tiny
+        scaled = wide / torch.where(usable, largest, 1)
+        inverse = torch.where(usable, scaled.square().sum(-1, keepdim=True).rsqrt(), 0)
+        unit = scaled * inverse
+        ctx.save_for_backward(unit, inverse / torch.where(usable, largest, 1))
+        return unit.to(v.dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         unit, inverse = ctx.saved_tensors
-        (grad,) = grads
+        grad = grads[0].to(unit.dtype)
         back: Tensor = (grad - unit * (grad * unit).sum(-1, keepdim=True)) * inverse
-        return back
+        return back.to(grads[0].dtype)
 
 
 def unit_length(v: Tensor) -> Tensor:
-    """Scale the last axis to Euclidean length 1; zero vectors stay zero, with zero gradient."""
+    """See `lgdgcn.kernels.unit_length`."""
     unit: Tensor = _UnitLength.apply(v)  # type: ignore[no-untyped-call]
     return unit
 
@@ -51,21 +68,22 @@ def route(
     z: Tensor,
     edge_index: Tensor,
     iterations: int,
-    tau: float,
+    tau: Tensor,
     uniform_start: bool,
     normalize_last: bool,
 ) -> tuple[Tensor, Tensor]:
     """See `lgdgcn.kernels.route`."""
-    neighbours(edge_index, z.size(0))  # checks the ids once per edge_index
-    units = own = _wide(z)  # [N, M, d]
+    neighbours(edge_index, z.size(1))  # checks the ids once per edge_index
+    units = own = _wide(z)  # [R, N, M, d]
     source, target = edge_index.long()
-    incoming = own.index_select(0, source)  # [E, M, d]
-    chance = own.new_full((source.numel(), own.size(1)), 1.0 / own.size(1))  # [E, M]
+    sharpness = tau.to(own.dtype).reciprocal().view(-1, 1, 1)
+    incoming = own.index_select(1, source)  # [R, E, M, d]
+    chance = own.new_full((own.size(0), source.numel(), own.size(2)), 1.0 / own.size(2))
     for step in range(iterations):
         if step > 0 or not uniform_start:
-            score = (incoming * units.index_select(0, target)).sum(-1) / tau
+            score = (incoming * units.index_select(1, target)).sum(-1) * sharpness
             chance = score.softmax(-1)
-        units = own.index_add(0, target, chance.unsqueeze(-1) * incoming)
+        units = own.index_add(1, target, chance.unsqueeze(-1) * incoming)
         if step < iterations - 1 or normalize_last:
             units = unit_length(units)
     return units.to(z.dtype), chance.to(z.dtype)
@@ -141,7 +159,14 @@ def symmetrize(index: Tensor, keep: Tensor | None) -> Union:
     pair, count = torch.unique(torch.cat([forward, backward]), return_counts=True)
     row_ptr = pair.new_zeros(n + 1)
     torch.cumsum(torch.bincount(pair // n, minlength=n), 0, out=row_ptr[1:])
-    return Union(row_ptr, pair % n, count == 2)
+    return Union(row_ptr, pair % n, count.to(torch.uint8))
+
+
+def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.row_sums`."""
+    until = torch.zeros(weight.numel() + 1, dtype=torch.float64, device=weight.device)
+    torch.cumsum(weight.double(), 0, out=until[1:])
+    return (until[row_ptr[1:]] - until[row_ptr[:-1]]).to(weight.dtype)
 
 
 def aggregate(
@@ -153,3 +178,93 @@ def aggregate(
     sent = scaled.index_select(0, source) * weight.to(scaled.dtype).unsqueeze(1)  # [nnz, d]
     total = scaled.index_add(0, target, sent)
     return (total * left.to(scaled.dtype).unsqueeze(1)).to(x.dtype)
+
+
+def matmul(x: Tensor, weight: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.matmul`."""
+    if x.layout != torch.sparse_csr:
+        return x @ weight
+    members, features, width = weight.shape
+    beside = weight.transpose(0, 1).reshape(features, members * width)
+    return (x @ beside).view(-1, members, width).transpose(0, 1)
+
+
+def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:
+    """See `lgdgcn.kernels.dropout`."""
+    first = _mix(_low(seed) + 0x9E3779B9 * (call + 1))  # [R]
+    second = _mix(_mix(_low(epoch) + first) ^ _low(seed >> 32))
+    shape = (-1, *[1] * (x.dim() - 1))
+    element = torch.arange(x[0].numel(), device=x.device).view(1, *x.shape[1:])
+    drawn = _mix(_mix(element ^ first.view(shape)) + second.view(shape))
+    keep = drawn >= (rate.double() * 2.0**32).long().view(shape)
+    scale = (1 / (1 - rate.to(_wide(x).dtype))).view(shape)
+    return torch.where(keep, (x * scale).to(x.dtype), 0)
+
+
+def _low(x: Tensor) -> Tensor:
+    return x & 0xFFFFFFFF
+
+
+def _mix(x: Tensor) -> Tensor:
+    """Hash 32-bit numbers held in int64; products may wrap, their low half stays right."""
+    x = _low(x)
+    x = _low((x ^ (x >> 16)) * 0x7FEB352D)
+    x = _low((x ^ (x >> 15)) * 0x846CA68B)
+    return x ^ (x >> 16)
+
+
+def covariance(z: Tensor, centre: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.covariance`."""
+    diff = (z - centre.unsqueeze(1)).transpose(1, 2)  # [R, M, N, d]
+    return diff.mT @ diff / z.size(1)
+
+
+def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.quadratic_forms`."""
+    diff = (z - mean.unsqueeze(1)).transpose(1, 2)  # [R, M, N, d]
+    return (diff @ matrices * diff).sum(-1).transpose(1, 2)
+
+
+def square_distances(z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.square_distances`."""
+    channels, size = z.shape[-2:]
+    side_by_side = maps.movedim(-1, -3).flatten(-2)  # [R, d, M * d]
+    images = (z.flatten(-3, -2) @ side_by_side).view(*z.shape[:-1], channels, size)
+    centres = (maps @ mean.unsqueeze(-1)).squeeze(-1)  # [R, M, d]
+    return (images - centres[:, None, None]).square().sum(-1)
+
+
+def diversity_loss(log_rows: Tensor, jitter: float) -> Tensor:
+    """See `lgdgcn.kernels.diversity_loss`."""
+    log_norm = 0.5 * torch.logsumexp(2 * log_rows, dim=-1, keepdim=True)
+    # float64, because in float32 the jitter is no larger than the rounding of the products
+    rows = (log_rows - log_norm).exp().double()
+    eye = torch.eye(rows.size(-1), dtype=rows.dtype, device=rows.device)
+    gram = (rows @ rows.mT + jitter * eye) / (1 + jitter)  # the diagonal stays 1
+    loss = rows.new_zeros(rows.size(0))
+    while gram.size(-1):  # M steps of elimination over all matrices at once
+        pivot = gram[:, :1, :1]
+        loss = loss - pivot[:, 0, 0].log()
+        gram = gram[:, 1:, 1:] - gram[:, 1:, :1] * gram[:, :1, 1:] / pivot
+    return loss.to(log_rows.dtype)
+
+
+def adam(
+    param: Tensor,
+    grad: Tensor,
+    mean: Tensor,
+    square: Tensor,
+    lr: Tensor,
+    decay: Tensor,
+    step: Tensor,
+) -> None:
+    """See `lgdgcn.kernels.adam`."""
+    shape = (-1, *[1] * (param.dim() - 1))
+    steps = step.double()
+    first, second = 1 - 0.9**steps, 1 - 0.999**steps  # [R]
+    grad = torch.addcmul(grad, param, decay.to(param.dtype).view(shape))
+    mean.lerp_(grad, 0.1)
+    square.mul_(0.999).addcmul_(grad, grad, value=0.001)
+    size = (lr.double() / first).to(param.dtype).view(shape)
+    bottom = square.sqrt().div_(second.sqrt().to(param.dtype).view(shape)).add_(1e-8)
+    param.sub_(mean / bottom * size)

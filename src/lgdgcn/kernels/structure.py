@@ -35,13 +35,14 @@ class Union(NamedTuple):
 
     Attributes:
         row_ptr: `[n+1]` row boundaries.
-        source: `[nnz]` neighbours, ascending within a row.
-        mutual: `[nnz]` whether both ends list each other.
+        source: `[nnz]` neighbours.
+        ends: `[nnz]` how many of an edge's two ends list it: 2, 1, or 0 for padding, which
+            static shapes need and everybody else ignores.
     """
 
     row_ptr: Tensor
     source: Tensor
-    mutual: Tensor
+    ends: Tensor
 
 
 _remembered: MutableMapping[Tensor, tuple[int, int, Neighbours]] = WeakTensorKeyDictionary()

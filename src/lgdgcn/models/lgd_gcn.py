@@ -1,13 +1,12 @@
 """The network: L layers, dropout and a linear classifier (Sec. 3.4)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple, cast
 
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lgdgcn.errors import InputError
-from lgdgcn.nn import VARIANTS, Disentangled, FactorProjection, LatentSpace, LGDConv
+from lgdgcn.nn import VARIANTS, Disentangled, FactorProjection, LatentSpace, LGDConv, dropout
 
 __all__ = ["LGDGCN", "LGDOutput"]
 
@@ -15,7 +14,7 @@ __all__ = ["LGDGCN", "LGDOutput"]
 class LGDOutput(NamedTuple):
     """Class scores of every node and what each layer found out."""
 
-    logits: Tensor  # [N, C]
+    logits: Tensor  # [*, N, C]
     layers: list[Disentangled]
 
 
@@ -107,21 +106,46 @@ class LGDGCN(nn.Module):
                 module.reset_parameters()
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Return the class scores ``[N, C]``."""
+        """Return the class scores ``[*, N, C]``."""
         return self.disentangle(x, edge_index).logits
 
-    def disentangle(self, x: Tensor, edge_index: Tensor) -> LGDOutput:
-        """Return the class scores together with units and edge factors of every layer."""
-        h = x if self.projection is None else self.projection(x).flatten(1)
-        outputs = []
-        for layer in self.layers:
-            outputs.append(layer.disentangle(h, edge_index))
-            h = F.dropout(outputs[-1].units.flatten(1), self.dropout, self.training)
-        return LGDOutput(self.classifier(h), outputs)
+    def first_layer(self, x: Tensor, edge_index: Tensor) -> Disentangled:
+        """Run the first layer alone; no dropout comes before its end."""
+        h = x if self.projection is None else self.projection(x).flatten(-2)
+        return self.layers[0].disentangle(h, edge_index)
+
+    def disentangle(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        first: Disentangled | None = None,
+        pick: Callable[[Tensor], Tensor] | None = None,
+    ) -> LGDOutput:
+        """Return the class scores together with units and edge factors of every layer.
+
+        Args:
+            x: Features, dense or sparse. Shape ``[N, F]``.
+            edge_index: Edges. Shape ``[2, E]``.
+            first: What :meth:`first_layer` returned for the same weights, to save the work.
+            pick: Takes the nodes to classify out of all, ``[*, N, d] -> [*, n, d]``.
+        """
+        outputs = [self.first_layer(x, edge_index) if first is None else first]
+        for layer in self.layers[1:]:
+            outputs.append(layer.disentangle(self._dropped(outputs[-1].units), edge_index))
+        return LGDOutput(self.classify(outputs[-1].units, pick), outputs)
+
+    def classify(self, units: Tensor, pick: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """Return the class scores of the nodes with these units, see :meth:`disentangle`."""
+        h = self._dropped(units)
+        h = h if pick is None else pick(h)
+        return h @ self.classifier.weight.mT + self.classifier.bias.unsqueeze(-2)
+
+    def _dropped(self, units: Tensor) -> Tensor:
+        return dropout(units.flatten(-2), self.dropout, self.training)
 
     def regularization(self, layers: list[Disentangled]) -> dict[str, Tensor]:
         r"""Space and diversity loss, layer l weighted by :math:`10^{l-L}` (Eq. 7)."""
-        losses: dict[str, Tensor] = {}
+        losses: dict[str, Tensor] = {}  # [*] each
         for depth, space, output in self._latent_spaces(layers):
             weight = 10.0 ** (depth - len(layers))
             if self.space:
@@ -132,13 +156,13 @@ class LGDGCN(nn.Module):
                 losses["diversity"] = losses.get("diversity", 0) + loss
         return losses
 
-    def before_loss(self, layers: list[Disentangled]) -> None:
+    def before_loss(self, layers: list[Disentangled], first_epoch: bool = True) -> None:
         """Set the statistics from the first forward; the released variant updates them here."""
         for _, space, output in self._latent_spaces(layers):
             if self.variant.statistics == "before_loss":
                 space.update(output.local_units)
-            elif not space.initialized:
-                space.update(output.units)
+            elif first_epoch:
+                space.initialize(output.units)
 
     def after_step(self, layers: list[Disentangled]) -> None:
         """Update the statistics from the updated network's units, once per epoch (Alg. 2)."""

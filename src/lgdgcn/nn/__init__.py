@@ -1,5 +1,6 @@
 """The paper's mathematics, one section per file."""
 
+from lgdgcn.nn.dropout import RandomStreams, dropout, dropout_everywhere
 from lgdgcn.nn.latent_graph import LatentGraph, cknn_graph, knn_graph, latent_graph
 from lgdgcn.nn.latent_space import LatentSpace, diversity, diversity_loss, space_loss
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
@@ -14,10 +15,13 @@ __all__ = [
     "LGDConv",
     "LatentGraph",
     "LatentSpace",
+    "RandomStreams",
     "Variant",
     "cknn_graph",
     "diversity",
     "diversity_loss",
+    "dropout",
+    "dropout_everywhere",
     "knn_graph",
     "latent_graph",
     "route",

@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lgdgcn import kernels
 from lgdgcn.errors import InputError
 
-__all__ = ["Precision", "log_determinant", "log_likelihood", "precision_matrix"]
+__all__ = ["Precision", "log_likelihood", "precision_matrix"]
 
 Precision = Literal["scaled", "exact", "released"]
 
@@ -21,7 +22,7 @@ def precision_matrix(cov: Tensor, kind: Precision = "scaled") -> Tensor:
     r"""Turn covariances into the matrices of the Mahalanobis distance.
 
     Args:
-        cov: Covariances. Shape ``[M, d, d]``.
+        cov: Covariances. Shape ``[*, M, d, d]``.
         kind: ``"exact"`` is :math:`\Sigma^{-1}`, regularised only by what rounding demands.
             ``"scaled"`` shrinks :math:`\Sigma` towards its mean variance and divides the inverse
             by its mean diagonal: units are short and their covariance is tiny, so the literal
@@ -30,57 +31,51 @@ def precision_matrix(cov: Tensor, kind: Precision = "scaled") -> Tensor:
             is neither symmetric nor positive definite.
 
     Returns:
-        Matrices of shape ``[M, d, d]``.
+        Matrices of shape ``[*, M, d, d]``.
     """
     _check_kind(kind)
     if kind == "released":
-        rows = F.normalize(cov, dim=-1).nan_to_num()  # pinv raises on NaN; the loss shall name it
-        return F.normalize(torch.linalg.pinv(rows), dim=-1)
-    inverse = torch.cholesky_inverse(_cholesky(cov, kind))
-    if kind == "exact":
-        return inverse
-    return inverse / _mean_diagonal(inverse)
+        return _released_precision(cov)
+    white = _whitening(cov, SHRINKAGE if kind == "scaled" else _rounding(cov))
+    inverse = white.mT @ white
+    return inverse if kind == "exact" else inverse / _mean_diagonal(inverse)
+
+
+def _released_precision(cov: Tensor) -> Tensor:
+    """Rows of the pseudo-inverse of the row-normalised covariance, again with unit length.
+
+    Channels that never vary, as dead ReLUs leave them, have zero rows, which a pseudo-inverse
+    passes over. The others are inverted: pinv(D S) = S^-1 D^-1 for diagonal D.
+    """
+    wide = cov.double()
+    live = wide.diagonal(dim1=-2, dim2=-1) > 0  # [*, M, d]
+    stand_in = torch.where(live, 0, _mean_diagonal(wide).squeeze(-1))
+    white = _whitening(wide + torch.diag_embed(stand_in), _rounding(cov))
+    inverse = (white.mT @ white) * torch.linalg.vector_norm(wide, dim=-1).unsqueeze(-2)
+    return F.normalize(inverse * live.unsqueeze(-1), dim=-1).to(cov.dtype)
 
 
 def log_likelihood(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision = "scaled") -> Tensor:
     """Log density of every unit under every component, without the common constant.
 
     Args:
-        z: Units. Shape ``[N, M, d]``.
-        mean: Means. Shape ``[M, d]``.
-        cov: Covariances. Shape ``[M, d, d]``.
+        z: Units. Shape ``[*, N, M, d]``.
+        mean: Means. Shape ``[*, M, d]``.
+        cov: Covariances. Shape ``[*, M, d, d]``.
         kind: ``"scaled"`` and ``"exact"`` are the true density and differ in shrinkage only;
             ``"released"`` repeats the authors' exponent, which has the covariance where its
             inverse belongs and no normaliser.
 
     Returns:
-        Shape ``[N, M, M]``; the last axis is the component.
+        Shape ``[*, N, M, M]``; the last axis is the component.
     """
     _check_kind(kind)
-    diff = z.unsqueeze(2) - mean  # [N, M, M, d]
     if kind == "released":
-        exponent = -0.5 * torch.einsum("nmec,ecb,nmeb->nme", diff, cov, diff)
-        return exponent.clamp(max=LARGEST_EXPONENT)
-    lower = _cholesky(cov, kind)
-    eye = torch.eye(cov.size(-1), dtype=cov.dtype, device=cov.device).expand_as(cov)
-    whitening = torch.linalg.solve_triangular(lower, eye, upper=False)
-    white = torch.einsum("ecb,nmeb->nmec", whitening, diff)
-    half_log_det = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)  # [M]
-    return -0.5 * white.square().sum(-1) - half_log_det
-
-
-def log_determinant(matrices: Tensor) -> Tensor:
-    """Log-determinant of many small positive definite matrices, ``[N, M, M] -> [N]``.
-
-    Plain elimination: M vectorised steps over all matrices beat a library call that visits
-    thousands of tiny ones in turn.
-    """
-    log_det = matrices.new_zeros(matrices.size(0))
-    while matrices.size(-1):
-        pivot = matrices[:, :1, :1]
-        log_det = log_det + pivot[:, 0, 0].log()
-        matrices = matrices[:, 1:, 1:] - matrices[:, 1:, :1] * matrices[:, :1, 1:] / pivot
-    return log_det
+        root = _cholesky(cov, _rounding(cov)).mT  # (z - mu)^T S (z - mu) = |root (z - mu)|^2
+        return (-0.5 * kernels.square_distances(z, mean, root)).clamp(max=LARGEST_EXPONENT)
+    white = _whitening(cov, SHRINKAGE if kind == "scaled" else _rounding(cov))
+    half_log_det = -white.diagonal(dim1=-2, dim2=-1).log().sum(-1)  # [*, M]
+    return -0.5 * kernels.square_distances(z, mean, white) - half_log_det[..., None, None, :]
 
 
 def _check_kind(kind: str) -> None:
@@ -89,8 +84,21 @@ def _check_kind(kind: str) -> None:
         raise InputError(f"precision is {kind!r}; choose from {choices}")
 
 
-def _cholesky(cov: Tensor, kind: Precision) -> Tensor:
-    share = SHRINKAGE if kind == "scaled" else 16 * torch.finfo(cov.dtype).eps
+def _rounding(cov: Tensor) -> float:
+    """Share of the mean variance that rounding may have taken from the smallest one."""
+    return 16 * torch.finfo(cov.dtype).eps
+
+
+def _whitening(cov: Tensor, share: float) -> Tensor:
+    """The map that turns the covariance into the identity: the inverse of its Cholesky factor."""
+    lower = _cholesky(cov, share)
+    eye = torch.eye(cov.size(-1), dtype=cov.dtype, device=cov.device).expand_as(cov)
+    white: Tensor = torch.linalg.solve_triangular(lower, eye, upper=False)
+    return white
+
+
+def _cholesky(cov: Tensor, share: float) -> Tensor:
+    """Factor of a covariance to which a share of its mean variance is added."""
     ridge = share * _mean_diagonal(cov).clamp_min(SMALLEST_VARIANCE)
     eye = torch.eye(cov.size(-1), dtype=cov.dtype, device=cov.device)
     lower, failed = torch.linalg.cholesky_ex(cov + ridge * eye)

@@ -1,20 +1,13 @@
 """Eq. 2, 3, 5 and 6: the units as a Gaussian mixture with one component per factor."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
-from lgdgcn.errors import LGDWarning
-from lgdgcn.nn.gaussian import (
-    SMALLEST_VARIANCE,
-    Precision,
-    log_determinant,
-    log_likelihood,
-    precision_matrix,
-)
+from lgdgcn import kernels
+from lgdgcn.nn.gaussian import SMALLEST_VARIANCE, Precision, log_likelihood, precision_matrix
 
 __all__ = ["LatentSpace", "diversity", "diversity_loss", "space_loss"]
 
@@ -27,14 +20,14 @@ def space_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "sca
     .. math:: L_{space}^i = \frac1M \sum_m (z_{i,m} - \mu_m)^T \Sigma_m^{-1} (z_{i,m} - \mu_m)
 
     Args:
-        z: Units. Shape ``[N, M, d]``.
-        mean: Means. Shape ``[M, d]``.
-        cov: Covariances. Shape ``[M, d, d]``.
+        z: Units. Shape ``[*, N, M, d]``.
+        mean: Means. Shape ``[*, M, d]``.
+        cov: Covariances. Shape ``[*, M, d, d]``.
         precision: What stands for the inverse covariance; see
             :func:`~lgdgcn.nn.gaussian.precision_matrix`.
 
     Returns:
-        One loss per node. Shape ``[N]``.
+        One loss per node. Shape ``[*, N]``.
 
     Example:
         >>> z = torch.tensor([[[1.0, 2.0]]], dtype=torch.float64)  # one node, one factor
@@ -43,9 +36,7 @@ def space_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "sca
         1.25
     """
     z, mean, cov = _working_precision(z, mean, cov)
-    diff = z - mean  # [N, M, d]
-    matrices = precision_matrix(cov, precision)
-    return torch.einsum("nmc,mce,nme->nm", diff, matrices, diff).mean(dim=1)
+    return kernels.quadratic_forms(z, mean, precision_matrix(cov, precision)).mean(dim=-1)
 
 
 def diversity(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scaled") -> Tensor:
@@ -56,13 +47,13 @@ def diversity(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scal
         L_{i,m} = \langle N(z_{i,m}; \mu_e, \Sigma_e) \rangle_{e=1..M}
 
     Args:
-        z: Units. Shape ``[N, M, d]``.
-        mean: Means. Shape ``[M, d]``.
-        cov: Covariances. Shape ``[M, d, d]``.
+        z: Units. Shape ``[*, N, M, d]``.
+        mean: Means. Shape ``[*, M, d]``.
+        cov: Covariances. Shape ``[*, M, d, d]``.
         precision: Which likelihood; see :func:`~lgdgcn.nn.gaussian.log_likelihood`.
 
     Returns:
-        One determinant per node, between 0 and 1 up to rounding. Shape ``[N]``.
+        One determinant per node, between 0 and 1 up to rounding. Shape ``[*, N]``.
 
     Example:
         >>> mean = torch.tensor([[0.0, 9.0], [9.0, 0.0]])  # two factors, far apart
@@ -71,7 +62,9 @@ def diversity(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scal
         >>> diversity(units, mean, cov).round().tolist()
         [1.0, 0.0]
     """
-    rows = _likelihood_rows(z, mean, cov, precision)
+    log_rows = log_likelihood(*_working_precision(z, mean, cov), precision)  # [*, N, M, M]
+    log_norm = 0.5 * torch.logsumexp(2 * log_rows, dim=-1, keepdim=True)
+    rows = (log_rows - log_norm).exp()
     volume: Tensor = torch.linalg.det(rows @ rows.mT)
     return volume
 
@@ -80,14 +73,10 @@ def diversity_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = 
     """Negative logarithm of :func:`diversity`, finite where the determinant is 0 (Eq. 6).
 
     Returns:
-        One loss per node, at least 0. Shape ``[N]``.
+        One loss per node, at least 0. Shape ``[*, N]``.
     """
-    rows = _likelihood_rows(z, mean, cov, precision)
-    # float64, because in float32 the jitter is no larger than the rounding of the products
-    gram = rows.double() @ rows.double().mT
-    eye = torch.eye(gram.size(-1), dtype=torch.float64, device=gram.device)
-    jittered = (gram + JITTER * eye) / (1 + JITTER)  # the diagonal stays 1
-    return -log_determinant(jittered).to(rows.dtype)
+    log_rows = log_likelihood(*_working_precision(z, mean, cov), precision)
+    return kernels.diversity_loss(log_rows, JITTER)
 
 
 class LatentSpace(nn.Module):
@@ -102,6 +91,7 @@ class LatentSpace(nn.Module):
             as the authors' code does.
     """
 
+    update_rate: Tensor
     mean: Tensor
     cov: Tensor
     updates: Tensor
@@ -115,9 +105,11 @@ class LatentSpace(nn.Module):
         centre: Literal["old", "new"] = "old",
     ) -> None:
         super().__init__()
-        self.update_rate = update_rate
         self.precision: Precision = precision
         self.centre = centre
+        # a buffer, so that the members of a population can have one each
+        rate = torch.tensor(update_rate, dtype=torch.float64)
+        self.register_buffer("update_rate", rate, persistent=False)
         self.register_buffer("mean", torch.empty(factors, channels))
         self.register_buffer("cov", torch.empty(factors, channels, channels))
         self.register_buffer("updates", torch.empty((), dtype=torch.int64))
@@ -130,37 +122,38 @@ class LatentSpace(nn.Module):
         self.updates.zero_()
 
     @property
-    def initialized(self) -> bool:
-        """Whether any units have been seen."""
-        return bool(self.updates > 0)
+    def collapsed(self) -> Tensor:
+        """Whether all nodes have the same unit in some factor, whose losses then say nothing."""
+        return (self.cov.diagonal(dim1=-2, dim2=-1).mean(-1) <= SMALLEST_VARIANCE).any(-1)
+
+    def update(self, units: Tensor) -> None:
+        """Move the statistics towards those of ``units [*, N, M, d]``; the first call sets them."""
+        self._move(units, torch.where(self.updates == 0, 1.0, self.update_rate))
+
+    def initialize(self, units: Tensor) -> None:
+        """Set the statistics to those of ``units [*, N, M, d]`` unless they were set before."""
+        self._move(units, (self.updates == 0).to(self.mean.dtype))
 
     @torch.no_grad()
-    def update(self, units: Tensor) -> None:
-        """Move the statistics towards those of ``units [N, M, d]``; the first call sets them."""
+    def _move(self, units: Tensor, rate: Tensor) -> None:
         units = units.to(self.mean.dtype)
-        first = not self.initialized
-        new_mean = units.mean(dim=0)
-        diff = units - (new_mean if first or self.centre == "new" else self.mean)
-        new_cov = torch.einsum("nmc,nme->mce", diff, diff) / units.size(0)
-        rate = 1.0 if first else self.update_rate
+        rate = rate.to(self.mean.dtype)[..., None, None]
+        new_mean = units.mean(dim=-3)  # [*, M, d]
+        centre = new_mean
+        if self.centre == "old":
+            centre = torch.where((self.updates == 0)[..., None, None], new_mean, self.mean)
+        new_cov = kernels.covariance(units, centre)
         self.mean.lerp_(new_mean, rate)
-        self.cov.lerp_(new_cov, rate)
-        self.updates += 1
-        if bool((self.cov.diagonal(dim1=-2, dim2=-1).mean(-1) <= SMALLEST_VARIANCE).any()):
-            warnings.warn(
-                "all nodes have the same unit in a factor, so its losses say nothing; "
-                "check for constant features or a learning rate that is too high",
-                LGDWarning,
-                stacklevel=2,
-            )
+        self.cov.lerp_(new_cov, rate.unsqueeze(-1))
+        self.updates += (rate[..., 0, 0] > 0).to(self.updates.dtype)
 
     def space_loss(self, units: Tensor) -> Tensor:
-        """Mean of :func:`space_loss` over the nodes."""
-        return space_loss(units, self.mean, self.cov, self.precision).mean()
+        """Mean of :func:`space_loss` over the nodes, ``[*]``."""
+        return space_loss(units, self.mean, self.cov, self.precision).mean(-1)
 
     def diversity_loss(self, units: Tensor) -> Tensor:
-        """Mean of :func:`diversity_loss` over the nodes."""
-        return diversity_loss(units, self.mean, self.cov, self.precision).mean()
+        """Mean of :func:`diversity_loss` over the nodes, ``[*]``."""
+        return diversity_loss(units, self.mean, self.cov, self.precision).mean(-1)
 
     def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
         """Move to another device or type, but keep the statistics out of half precision."""
@@ -170,15 +163,8 @@ class LatentSpace(nn.Module):
         return self
 
     def __repr__(self) -> str:
-        factors, channels = self.mean.shape
+        factors, channels = self.mean.shape[-2:]
         return f"{type(self).__name__}(M={factors}, d={channels}, precision={self.precision!r})"
-
-
-def _likelihood_rows(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision) -> Tensor:
-    """Unit-length likelihood row of every unit, ``[N, M, M]``; formed in log space."""
-    log_rows = log_likelihood(*_working_precision(z, mean, cov), kind)  # [N, M, M]
-    log_norm = 0.5 * torch.logsumexp(2 * log_rows, dim=-1, keepdim=True)
-    return (log_rows - log_norm).exp()
 
 
 def _working_precision(z: Tensor, mean: Tensor, cov: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from lgdgcn.nn.gaussian import Precision
@@ -17,9 +18,9 @@ __all__ = ["Disentangled", "LGDConv"]
 class Disentangled(NamedTuple):
     """What a layer knows of each node and edge."""
 
-    units: Tensor  # [N, M, d] after the latent graph
-    local_units: Tensor  # [N, M, d] after routing
-    edge_factors: Tensor  # [E, M] probability that factor m explains the edge
+    units: Tensor  # [*, N, M, d] after the latent graph
+    local_units: Tensor  # [*, N, M, d] after routing
+    edge_factors: Tensor  # [*, E, M] probability that factor m explains the edge
 
 
 class LGDConv(nn.Module):
@@ -45,8 +46,8 @@ class LGDConv(nn.Module):
         variant: Reading of the paper, see :class:`~lgdgcn.nn.variant.Variant`.
 
     Shapes:
-        - **input:** nodes ``[N, in_channels]`` (dense or sparse), edges ``[2, E]``
-        - **output:** nodes ``[N, out_channels]``
+        - **input:** nodes ``[*, N, in_channels]`` (dense or sparse), edges ``[2, E]``
+        - **output:** nodes ``[*, N, out_channels]``
 
     Example:
         >>> import torch
@@ -54,6 +55,9 @@ class LGDConv(nn.Module):
         >>> conv(torch.rand(5, 8), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])).shape
         torch.Size([5, 6])
     """
+
+    tau: Tensor
+    own_k: Tensor
 
     def __init__(
         self,
@@ -76,11 +80,14 @@ class LGDConv(nn.Module):
         self.out_channels = out_channels
         self.factors = factors
         self.iterations = iterations
-        self.tau = tau
         self.k = k
         self.graph: GraphKind = graph
         self.has_latent_graph = latent_graph
         self.variant = variant
+        # buffers, so that the members of a population can have one each; no k above self.k
+        highest = torch.iinfo(torch.int64).max
+        self.register_buffer("tau", torch.tensor(tau, dtype=torch.float64), persistent=False)
+        self.register_buffer("own_k", torch.tensor(min(k, highest)), persistent=False)
         self.projection = (
             None if in_channels is None else FactorProjection(in_channels, out_channels, factors)
         )
@@ -105,7 +112,7 @@ class LGDConv(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return the concatenated units of every node."""
-        return self.disentangle(x, edge_index).units.flatten(1)
+        return self.disentangle(x, edge_index).units.flatten(-2)
 
     def disentangle(self, x: Tensor, edge_index: Tensor) -> Disentangled:
         """Run the layer and return everything it found out (Alg. 1)."""
@@ -125,7 +132,8 @@ class LGDConv(nn.Module):
         return Disentangled(units, local, edge_factors)
 
     def _aggregate(self, local: Tensor) -> Tensor:
-        graph = latent_graph(local.detach(), self.k, self.graph)
+        own_k = self.own_k if self.own_k.dim() else None
+        graph = latent_graph(local.detach(), self.k, self.graph, own_k)
         return graph.aggregate(local, self.variant.normalization, self.variant.one_sided_weight)
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lgdgcn.errors import InputError
-from lgdgcn.kernels import unit_length
+from lgdgcn.kernels import matmul, unit_length
 
 __all__ = ["FactorProjection", "split_factors", "unit_channels"]
 
@@ -25,21 +25,17 @@ def split_factors(h: Tensor, factors: int) -> Tensor:
     """Cut node vectors into M factors and give each part unit length.
 
     Args:
-        h: Node vectors. Shape ``[N, M * d]``.
+        h: Node vectors. Shape ``[*, N, M * d]``.
         factors: Number of factors M.
 
     Returns:
-        Units of shape ``[N, M, d]``; a zero part stays zero, with zero gradient.
+        Units of shape ``[*, N, M, d]``; a zero part stays zero, with zero gradient.
 
     Example:
         >>> split_factors(torch.tensor([[3.0, 4.0, 0.0, 0.0]]), factors=2).tolist()
         [[[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]]
     """
-    parts = h.reshape(h.size(0), factors, h.size(1) // factors)
-    wide = parts.to(torch.promote_types(h.dtype, torch.float32))
-    # the direction does not depend on this scale, which keeps the squares in range
-    largest = wide.detach().abs().amax(-1, keepdim=True).clamp_min(torch.finfo(wide.dtype).tiny)
-    return unit_length(wide / largest).to(h.dtype)
+    return unit_length(h.reshape(*h.shape[:-1], factors, -1))
 
 
 class FactorProjection(nn.Module):
@@ -56,8 +52,8 @@ class FactorProjection(nn.Module):
         factors: Number of factors M.
 
     Shapes:
-        - **input:** ``[N, in_channels]``, dense or sparse
-        - **output:** ``[N, M, d]`` with ``d = out_channels / M``
+        - **input:** ``[*, N, in_channels]``, dense or (without leading axis) sparse
+        - **output:** ``[*, N, M, d]`` with ``d = out_channels / M``
     """
 
     def __init__(self, in_channels: int, out_channels: int, factors: int) -> None:
@@ -78,7 +74,8 @@ class FactorProjection(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Project the nodes (Eq. 1)."""
-        return split_factors((x @ self.weight + self.bias).relu(), self.factors)
+        h = matmul(x, self.weight) + self.bias.unsqueeze(-2)
+        return split_factors(h.relu(), self.factors)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, M={self.factors})"

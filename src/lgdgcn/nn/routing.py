@@ -11,7 +11,7 @@ def route(
     z: Tensor,
     edge_index: Tensor,
     iterations: int = 7,
-    tau: float = 1.0,
+    tau: float | Tensor = 1.0,
     *,
     uniform_start: bool = False,
     normalize_last: bool = True,
@@ -31,17 +31,18 @@ def route(
     ``reference.py`` holds the readable version of this loop).
 
     Args:
-        z: Units. Shape ``[N, M, d]``.
+        z: Units. Shape ``[*, N, M, d]``.
         edge_index: Edges, source to target. Shape ``[2, E]``.
         iterations: Number of iterations T.
-        tau: Temperature of the softmax; below 1 the routing is sharper.
+        tau: Temperature of the softmax, one for all members or one each ``[*]``; below 1 the
+            routing is sharper.
         uniform_start: Give every factor the same weight in the first iteration instead of
             starting from the node's own unit.
         normalize_last: Bring the output to unit length, too.
 
     Returns:
-        Units ``[N, M, d]`` and the factor probabilities ``[E, M]`` of every edge in the last
-        iteration, in the order of ``edge_index``.
+        Units ``[*, N, M, d]`` and the factor probabilities ``[*, E, M]`` of every edge in the
+        last iteration, in the order of ``edge_index``.
     """
     return kernels.route(
         z,

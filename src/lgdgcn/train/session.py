@@ -12,11 +12,12 @@ from torch_geometric.data import Data
 import lgdgcn
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import InputError, StoppedError
+from lgdgcn.errors import DivergedError, InputError, StoppedError
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train import checkpoint, states
+from lgdgcn.train import checkpoint
 from lgdgcn.train.identity import check_same
-from lgdgcn.train.loop import Progress, Run
+from lgdgcn.train.member import Member, MemberState, Progress, Report
+from lgdgcn.train.population import Population
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel, prepared
 
@@ -39,7 +40,7 @@ class SeedResult:
         return {**asdict(self), "seconds": round(self.seconds, 3)}
 
 
-OnEpoch = Callable[[Run, dict[str, Any]], None]
+OnEpoch = Callable[[Member, Report], None]
 
 
 def train_seeds(
@@ -50,19 +51,19 @@ def train_seeds(
     device: torch.device,
     folder: RunFolder | None = None,
     *,
-    on_epoch: OnEpoch = lambda run, metrics: None,
+    on_epoch: OnEpoch = lambda member, report: None,
     stop: StopRequest | None = None,
 ) -> tuple[list[SeedResult], TrainedModel]:
-    """Train one model per seed.
+    """Train one model per seed, as many at once as fit.
 
     Args:
-        load: Gives the canonical graph of a seed (its split may depend on it).
+        load: Gives the canonical graph of a seed; only its split may depend on the seed.
         settings: Hyper-parameters.
         model: A key of :data:`lgdgcn.models.MODELS`.
         seeds: Seeds, one run each.
         device: Where to train.
         folder: Where metrics and checkpoints go; resumed from where it holds some.
-        on_epoch: Called after every epoch.
+        on_epoch: Called after every epoch of every run.
         stop: Becomes true when a signal asks to stop.
 
     Returns:
@@ -70,13 +71,16 @@ def train_seeds(
     """
     results: list[SeedResult] = []
     best: TrainedModel | None = None
-    for seed in seeds:
-        result, trained = train_seed(
-            load(seed), settings, model, seed, device, folder, on_epoch=on_epoch, stop=stop
-        )
-        if best is None or (result.val or 0) > max(other.val or 0 for other in results):
-            best = trained
-        results.append(result)
+    at_once = _members_at_once(load(seeds[0]), settings, device)
+    for start in range(0, len(seeds), at_once):
+        group = seeds[start : start + at_once]
+        session = _Session([load(seed) for seed in group], settings, model, group, device, folder)
+        session.train(on_epoch, stop)
+        for place in range(len(group)):
+            result, trained = session.outcome(place)
+            if best is None or (result.val or 0) > max(other.val or 0 for other in results):
+                best = trained()
+            results.append(result)
     assert best is not None
     return results, best
 
@@ -89,51 +93,135 @@ def train_seed(
     device: torch.device,
     folder: RunFolder | None = None,
     *,
-    on_epoch: OnEpoch = lambda run, metrics: None,
+    on_epoch: OnEpoch = lambda member, report: None,
     stop: StopRequest | None = None,
 ) -> tuple[SeedResult, TrainedModel]:
     """Train one model, going on from its checkpoint where there is one."""
-    run = Run(prepared(data, settings, device), settings, model, seed)
-    identity = {
-        "config": {"model": model, "seed": seed, **settings.as_dict()},
-        "data": fingerprint(data),
-        "versions": {
-            "lgdgcn": lgdgcn.__version__,
-            "torch": torch.__version__,
-            "python": sys.version.split()[0],
-        },
-    }
-    if folder is not None:
-        _resume(run, identity, folder)
-
-    def after_epoch(metrics: dict[str, Any]) -> None:
-        stopping = bool(stop)  # asked once: a later signal ends the next epoch, saved like this one
-        if folder is not None:
-            folder.append_metrics({"seed": seed, **metrics})
-            due = run.progress.epoch % settings.checkpoint_every == 0 or run.progress.epoch == 1
-            if due or stopping or run.finished:
-                _save(run, identity, folder)
-        on_epoch(run, metrics)
-        if stop and stopping and not run.finished:
-            message = f"stopped after epoch {run.progress.epoch} of seed {seed}"
-            raise StoppedError(message, stop.exit_code)
-
-    try:
-        run.train(after_epoch)
-    except torch.OutOfMemoryError:
-        peak = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else 0.0
-        raise InputError(
-            f"{device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, or lower "
-            "hidden_channels or num_layers"
-        ) from None
-    scores = run.scores()
-    headline = {part: next(iter(values.values())) for part, values in scores.items()}
-    progress = run.progress
-    result = SeedResult(
-        seed, headline["val"], headline["test"], progress.epoch, progress.seconds, scores
+    results, trained = train_seeds(
+        lambda _: data, settings, model, [seed], device, folder, on_epoch=on_epoch, stop=stop
     )
-    classes = list(getattr(data, "classes", range(run.task.outputs)))
-    return result, TrainedModel(model, run.model, settings, run.task, classes, data.x.size(1))
+    return results[0], trained
+
+
+class _Session:
+    """A population whose members are the seeds of one run."""
+
+    def __init__(
+        self,
+        graphs: Sequence[Data],
+        settings: Settings,
+        model: str,
+        seeds: Sequence[int],
+        device: torch.device,
+        folder: RunFolder | None,
+    ) -> None:
+        self.graphs, self.settings, self.model, self.folder = graphs, settings, model, folder
+        self.members = [Member(settings, seed) for seed in seeds]
+        self.device = device
+        self.identities = [
+            _identity(model, member, graph)
+            for member, graph in zip(self.members, graphs, strict=True)
+        ]
+        states = [self._saved(place) for place in range(len(seeds))]
+        ready = {id(graph): prepared(graph, settings, device) for graph in graphs}
+        own = [ready[id(graph)] for graph in graphs]
+        for graph in own:  # the splits may differ, the graph is held once
+            if not torch.equal(graph.edge_index, own[0].edge_index):
+                raise InputError("the seeds' graphs differ; only their splits may")
+            graph.x, graph.edge_index = own[0].x, own[0].edge_index
+        self.population = Population(own, self.members, model, states)
+
+    def train(self, on_epoch: OnEpoch, stop: StopRequest | None) -> None:
+        """Train to the end, or to the epoch in which a signal asks to stop."""
+        population = self.population
+        try:
+            while not population.finished:
+                reports = population.epoch()
+                stopping = bool(stop)  # asked once: a later signal ends the next epoch
+                for report in reports:
+                    self._log(report)
+                for report in reports:
+                    on_epoch(self.members[report.place], report)
+                self._save_due(reports, stopping)
+                if stop and stopping and not population.finished:
+                    last = reports[-1]
+                    seed = self.members[last.place].seed
+                    message = f"stopped after epoch {last.progress.epoch} of seed {seed}"
+                    raise StoppedError(message, stop.exit_code)
+        except torch.OutOfMemoryError:
+            on_gpu = self.device.type == "cuda"
+            peak = torch.cuda.max_memory_allocated(self.device) / 2**30 if on_gpu else 0.0
+            raise InputError(
+                f"{self.device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, "
+                "or lower hidden_channels or num_layers"
+            ) from None
+
+    def outcome(self, place: int) -> tuple[SeedResult, Callable[[], TrainedModel]]:
+        """The result of a member, and its model on demand."""
+        data, member, task = self.graphs[place], self.members[place], self.population.tasks[place]
+
+        def trained() -> TrainedModel:
+            classes = list(getattr(data, "classes", range(task.outputs)))
+            model = self.population.model(place)
+            return TrainedModel(self.model, model, self.settings, task, classes, data.x.size(1))
+
+        graph = self.population.graphs[place]
+        logits = trained().run(graph).logits
+        scores = {
+            part: task.scores(logits, graph.y, graph[f"{part}_mask"])
+            for part in ("train", "val", "test")
+        }
+        headline = {part: next(iter(values.values())) for part, values in scores.items()}
+        progress = self.population.states[place].progress
+        result = SeedResult(
+            member.seed,
+            headline["val"],
+            headline["test"],
+            progress.epoch,
+            progress.seconds,
+            scores,
+        )
+        return result, trained
+
+    def _log(self, report: Report) -> None:
+        if report.diverged is not None:
+            advice = f"lower lr (now {self.settings.lr:g})"
+            raise DivergedError(f"{report.diverged}; {advice}")
+        if self.folder is not None:
+            seed = self.members[report.place].seed
+            self.folder.append_metrics({"seed": seed, **report.metrics})
+
+    def _save_due(self, reports: Sequence[Report], stopping: bool) -> None:
+        if self.folder is None:
+            return
+        every = self.settings.checkpoint_every
+        due = {
+            report.place
+            for report in reports
+            if stopping
+            or report.finished
+            or report.progress.epoch == 1
+            or report.progress.epoch % every == 0
+        }
+        for place in sorted(due):
+            state = self.population.state(place)
+            meta = {**self.identities[place], "progress": asdict(state.progress)}
+            checkpoint.save(self.folder.checkpoint(self.members[place].seed), state.tensors, meta)
+
+    def _saved(self, place: int) -> MemberState | None:
+        """What the folder holds of a member; later lines of its log are dropped."""
+        if self.folder is None:
+            return None
+        seed = self.members[place].seed
+        saved = checkpoint.load(self.folder.checkpoint(seed))
+        state = None
+        if saved is not None:
+            tensors, meta = saved
+            check_same(meta, self.identities[place])
+            state = MemberState(replace(Progress(), **meta["progress"]), tensors)
+        epoch = 0 if state is None else state.progress.epoch
+        self.folder.truncate_metrics(lambda line: line["seed"] != seed or line["epoch"] <= epoch)
+        return state
 
 
 def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
@@ -146,30 +234,22 @@ def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
     }
 
 
-def _save(run: Run, identity: dict[str, Any], folder: RunFolder) -> None:
-    tensors = {f"model.{name}": tensor for name, tensor in run.model.state_dict().items()}
-    tensors |= {f"best.{name}": tensor for name, tensor in run.best_state.items()}
-    tensors |= states.optimizer_tensors(run.optimizer)
-    tensors |= states.random_state()
-    meta = {**identity, "progress": asdict(run.progress)}
-    checkpoint.save(folder.checkpoint(run.seed), tensors, meta)
+def _identity(model: str, member: Member, graph: Data) -> dict[str, Any]:
+    return {
+        "config": {"model": model, "seed": member.seed, **member.settings.as_dict()},
+        "data": fingerprint(graph),
+        "versions": {
+            "lgdgcn": lgdgcn.__version__,
+            "torch": torch.__version__,
+            "python": sys.version.split()[0],
+        },
+    }
 
 
-def _resume(run: Run, identity: dict[str, Any], folder: RunFolder) -> None:
-    saved = checkpoint.load(folder.checkpoint(run.seed))
-    if saved is not None:
-        tensors, meta = saved
-        check_same(meta, identity)
-        expected = run.model.state_dict()
-        for prefix in ("model.", "best."):
-            found = {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
-            states.check_like(found, expected, f"{prefix.rstrip('.')} weights")
-            if prefix == "model.":
-                run.model.load_state_dict(found)
-            else:
-                run.best_state = {k: t.to(expected[k].device) for k, t in found.items()}
-        states.load_optimizer_tensors(run.optimizer, tensors)
-        states.set_random_state(tensors)
-        run.progress = replace(Progress(), **meta["progress"])
-    epoch = run.progress.epoch
-    folder.truncate_metrics(lambda line: line["seed"] != run.seed or line["epoch"] <= epoch)
+def _members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
+    """How many trainings fit into a quarter of a GPU's free memory or 1 GiB, by a rough count."""
+    nodes, edges = data.x.size(0), data.edge_index.size(1)
+    floats = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)
+    floats += 8 * settings.hidden_channels * data.x.size(1) + 8 * nodes * min(settings.k, nodes)
+    room = torch.cuda.mem_get_info(device)[0] / 4 if device.type == "cuda" else 2**30
+    return max(1, min(64, int(room / (4 * floats))))

@@ -1,5 +1,6 @@
 """What is predicted: one class per node (softmax) or a set of labels per node (sigmoid)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -7,7 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-__all__ = ["Task", "f1_scores"]
+from lgdgcn.train.targets import Targets
+
+__all__ = ["Task", "f1_scores", "headlines"]
 
 
 def f1_scores(predicted: Tensor, truth: Tensor) -> tuple[float, float]:
@@ -56,27 +59,42 @@ class Task:
         """Name of the headline score."""
         return "micro_f1" if self.multi_label else "accuracy"
 
-    def loss(self, logits: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-        """Mean loss over the nodes of ``mask``; labels are summed within a node (Sec. 3.4)."""
+    def loss(self, logits: Tensor, targets: Targets) -> Tensor:
+        """Mean loss over the target nodes, ``[R, n, C] -> [R]``.
+
+        The losses of a node's labels are summed (Sec. 3.4).
+        """
         if not self.multi_label:
-            return F.cross_entropy(logits[mask], y[mask])
-        loss = F.binary_cross_entropy_with_logits(
-            logits[mask], y[mask].to(logits.dtype), reduction="none"
-        )
-        return loss.sum(1).mean()
+            chosen = targets.y.unsqueeze(-1)
+            loss = -torch.take_along_dim(logits.log_softmax(-1), chosen, dim=-1).squeeze(-1)
+        else:
+            truth = targets.y.to(logits.dtype).expand_as(logits)
+            loss = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").sum(-1)
+        return targets.mean(loss)
+
+    def headline(self, logits: Tensor, targets: Targets) -> Tensor:
+        """The first of :meth:`scores` on the target nodes, ``[R, n, C] -> [R]`` in float64."""
+        predicted = self.predict(logits)
+        if not self.multi_label:
+            return targets.mean((predicted == targets.y).double())
+        counted = targets.weight.unsqueeze(-1) > 0
+        truth, predicted = (targets.y > 0) & counted, predicted & counted
+        hits = (predicted & truth).sum((-1, -2)).double()
+        total = predicted.sum((-1, -2)) + truth.sum((-1, -2))
+        return 2 * hits / total.clamp_min(1)
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Turn scores into probabilities ``[N, C]``."""
+        """Turn scores into probabilities, ``[*, N, C]``."""
         return logits.sigmoid() if self.multi_label else logits.softmax(-1)
 
     def predict(self, logits: Tensor) -> Tensor:
-        """Return class numbers ``[N]`` or label sets ``[N, L]``."""
+        """Return class numbers ``[*, N]`` or label sets ``[*, N, L]``."""
         if not self.multi_label:
             return logits.argmax(-1)
         if self.labels_per_node is None:
             return logits > 0
         chosen = logits.topk(self.labels_per_node, dim=-1).indices
-        return torch.zeros_like(logits, dtype=torch.bool).scatter_(1, chosen, True)
+        return torch.zeros_like(logits, dtype=torch.bool).scatter_(-1, chosen, True)
 
     def scores(self, logits: Tensor, y: Tensor, mask: Tensor) -> dict[str, float | None]:
         """Score the nodes of ``mask``, the headline first; ``None`` where the mask is empty."""
@@ -90,3 +108,11 @@ class Task:
             return {"accuracy": (self.predict(logits) == y).double().mean().item()}
         values = [*f1_scores(self.predict(logits), y), *f1_scores(logits > 0, y)]
         return dict(zip(names, values, strict=True))
+
+
+def headlines(tasks: Sequence[Task], logits: Tensor, targets: Targets) -> Tensor:
+    """Every member's :meth:`Task.headline` ``[R]``; a split may decide how sets are predicted."""
+    scores = {task: task.headline(logits, targets) for task in dict.fromkeys(tasks)}
+    if len(scores) == 1:
+        return scores[tasks[0]]
+    return torch.stack([scores[task][row] for row, task in enumerate(tasks)])

@@ -49,7 +49,11 @@ class TrainedModel:
                 f"{self.in_channels}; use the same feature columns"
             )
         first = next(self.model.parameters())
-        data = prepared(data, self.settings, first.device, first.dtype)
+        return self.run(prepared(data, self.settings, first.device, first.dtype))
+
+    @torch.no_grad()
+    def run(self, data: Data) -> LGDOutput:
+        """Run the network on a graph that :func:`prepared` made."""
         self.model.eval()
         if isinstance(self.model, LGDGCN):
             return self.model.disentangle(data.x, data.edge_index)
@@ -92,7 +96,8 @@ class TrainedModel:
                 raise ValueError(f"{len(trained.classes)} classes for {task.outputs} outputs")
         except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
             raise CheckpointError(f"{path}: not a model of this package ({error})") from None
-        dtype = next((t.dtype for t in tensors.values() if t.is_floating_point()), torch.float32)
+        floats = (tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point())
+        dtype = next((tensor.dtype for tensor in floats), torch.float32)  # files have no order
         model.to(dtype)
         check_like(tensors, model.state_dict(), f"{path}: weights")
         model.load_state_dict(tensors)

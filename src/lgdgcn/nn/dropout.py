@@ -1,0 +1,94 @@
+"""Dropout whose random numbers are counted, not drawn: the same in a population and alone."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from lgdgcn import kernels
+from lgdgcn.kernels import reference
+
+__all__ = ["RandomStreams", "dropout", "dropout_everywhere"]
+
+
+class RandomStreams:
+    """The random numbers of one epoch, one stream per member.
+
+    A number depends on its member's seed, the epoch, how many dropouts came before in this pass,
+    and its place in the tensor, so a member draws the same whoever is trained beside it, and an
+    interrupted run goes on with the numbers it would have drawn.
+
+    Args:
+        seed: ``[R]`` int64.
+        epoch: ``[R]`` int64.
+        rate: ``[R]`` share of elements each member drops.
+    """
+
+    def __init__(self, seed: Tensor, epoch: Tensor, rate: Tensor) -> None:
+        self.seed = seed
+        self.epoch = epoch
+        self.rate = rate
+        self._calls = count()
+
+    def of(self, members: slice) -> "RandomStreams":
+        """The streams of some members, from the start of the epoch."""
+        return RandomStreams(self.seed[members], self.epoch[members], self.rate[members])
+
+    def drop(self, x: Tensor) -> Tensor:
+        """Drop elements of ``x [R, ...]``."""
+        call = next(self._calls)
+        if torch._C._functorch.is_batchedtensor(self.seed):  # in vmap only torch's own work
+            return reference.dropout(x, self.rate, self.seed, self.epoch, call)
+        return kernels.dropout(x, self.rate, self.seed, self.epoch, call)
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Use these streams in every :func:`dropout` inside."""
+        token = _active.set(self)
+        try:
+            yield
+        finally:
+            _active.reset(token)
+
+
+_active: ContextVar[RandomStreams | None] = ContextVar("random streams", default=None)
+
+
+def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Drop elements of ``x``, from the active streams (which know the rates) or torch's own."""
+    streams = _active.get()
+    if streams is None or not training:
+        return F.dropout(x, rate, training)
+    return streams.drop(x)
+
+
+class dropout_everywhere(TorchFunctionMode):  # noqa: N801 - used like a function
+    """Send torch's own dropout, wherever a layer calls it, through :func:`dropout`."""
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Replace dropout in training, leave everything else alone."""
+        if func is not F.dropout:
+            return func(*args, **kwargs or {})
+        return _replacement(*args, **kwargs or {})
+
+
+def _replacement(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    streams = _active.get()
+    with torch._C.DisableTorchFunction():
+        if streams is None or not training:
+            return F.dropout(input, p, training)
+        return streams.drop(input.unsqueeze(0)).squeeze(0)

@@ -1,0 +1,66 @@
+"""The progress bar: one for all runs, and none where nobody looks."""
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from lgdgcn.commands import console
+from lgdgcn.config import Settings
+from lgdgcn.train.member import Member, Progress, Report
+
+SETTINGS = Settings(epochs=10)
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What a terminal would see last, without colours."""
+    text = io.StringIO()
+
+    def screen():
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", text.getvalue())
+
+    def replace(terminal):
+        fake = Console(file=text, force_terminal=terminal, width=200, highlight=False)
+        monkeypatch.setattr(console, "_err", fake)
+        return screen
+
+    return replace
+
+
+def report(epoch, best=0.5, finished=False):
+    return Report(0, {"epoch": epoch, "total": 1.25}, Progress(epoch, epoch, best), finished)
+
+
+def test_several_runs_share_a_bar_and_early_stops_jump_to_their_end(shown):
+    screen = shown(True)
+    with console.epoch_progress("GCN", 2) as on_epoch:
+        on_epoch(Member(SETTINGS, 0), report(4, 0.25))
+        on_epoch(Member(SETTINGS, 1), report(3, 0.75, finished=True))
+    assert "GCN, 2 runs" in screen()
+    assert "14/20" in screen()
+    assert "loss 1.250, best validation 50.0, 1 of 2 runs done" in screen()
+
+
+def test_a_run_without_validation_has_no_best(shown):
+    screen = shown(True)
+    with console.epoch_progress("GCN", 1) as on_epoch:
+        on_epoch(Member(SETTINGS, 0), report(10, float("-inf"), finished=True))
+    assert "10/10" in screen()
+    assert "best" not in screen()
+    assert "runs" not in screen()
+
+
+def test_a_file_gets_no_bar(shown):
+    screen = shown(False)
+    with console.epoch_progress("GCN", 1) as on_epoch:
+        on_epoch(Member(SETTINGS, 0), report(4))
+    assert screen() == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "text"), [((0.835,), "83.5"), ((0.835, 0.004), "83.5 ± 0.4"), ((None,), "–")]
+)
+def test_percent(values, text):
+    assert console.percent(*values) == text

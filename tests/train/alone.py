@@ -1,0 +1,72 @@
+"""A population of one, with the words of a single training."""
+
+from lgdgcn.config import Settings
+from lgdgcn.errors import DivergedError
+from lgdgcn.models.stacked import lone_names
+from lgdgcn.train.member import Member
+from lgdgcn.train.population import Population
+
+
+def part(state, name):
+    """The tensors of one part of a member's state: ``model``, ``best``, ``mean``, ``square``."""
+    prefix = f"{name}."
+    return {k.removeprefix(prefix): t for k, t in state.tensors.items() if k.startswith(prefix)}
+
+
+class Alone:
+    def __init__(self, data, settings=None, model="lgdgcn", seed=0, **changes):
+        settings = settings or Settings(**changes)
+        self.population = Population(data, [Member(settings, seed)], model)
+        self.data = data
+        self.task = self.population.tasks[0]
+
+    @property
+    def network(self):
+        return self.population.network
+
+    @property
+    def progress(self):
+        return self.population.states[0].progress
+
+    @property
+    def finished(self):
+        return self.population.finished
+
+    @property
+    def weights(self):
+        """The present weights, sharing memory while the training goes on."""
+        if self.finished:
+            return part(self.population.state(0), "model")
+        return {name: t[0] for name, t in lone_names(self.network.state_dict()).items()}
+
+    @property
+    def best(self):
+        return part(self.population.state(0), "best")
+
+    def epoch(self):
+        (report,) = self.population.epoch()
+        if report.diverged:
+            raise DivergedError(report.diverged)
+        return report.metrics
+
+    def train(self, on_epoch=lambda metrics: None):
+        while not self.finished:
+            on_epoch(self.epoch())
+
+    def forget(self):
+        """Weights were changed by hand: nothing computed before is of use."""
+        self.population._carried = None
+
+    def model(self, part="best"):
+        return self.population.model(0, part)
+
+    def logits(self):
+        model = self.model().eval()
+        return model(self.data.x, self.data.edge_index).detach()
+
+    def scores(self):
+        logits = self.logits()
+        return {
+            part: self.task.scores(logits, self.data.y, self.data[f"{part}_mask"])
+            for part in ("train", "val", "test")
+        }

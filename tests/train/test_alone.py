@@ -1,0 +1,420 @@
+"""A population of one: when it stops, what it keeps, and that it can be repeated."""
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lgdgcn import kernels
+from lgdgcn.config import Settings
+from lgdgcn.errors import DivergedError, LGDWarning
+from lgdgcn.models import LGDGCN, MODELS
+from lgdgcn.train.population import Population
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
+from literal.latent_space import updated
+from models.toy import toy_graph
+from train.alone import Alone
+
+SMALL = {"hidden_channels": 24, "num_layers": 2, "k": 3}
+BOTH = pytest.mark.parametrize("variant", ["paper", "released"])
+
+
+def run_of(data=None, model="lgdgcn", seed=0, **settings):
+    return Alone(toy_graph() if data is None else data, Settings(**SMALL | settings), model, seed)
+
+
+def copy_of(run):
+    return {name: tensor.clone() for name, tensor in run.weights.items()}
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
+
+
+# Early stopping
+
+
+@pytest.fixture
+def scripted(monkeypatch):
+    """Make validation scores and losses follow a script, one entry per epoch."""
+
+    def follow(*epochs):
+        entries = iter(epochs)
+        current = {}
+        real = Task.loss
+
+        def headline(self, logits, targets):
+            current["score"], current["loss"] = next(entries, (0.0, 9.0))
+            return torch.tensor([current["score"]], dtype=torch.float64)
+
+        def loss(self, logits, targets):
+            if logits.requires_grad:
+                return real(self, logits, targets)
+            return torch.tensor([current["loss"]], dtype=torch.float64)
+
+        monkeypatch.setattr(Task, "headline", headline)
+        monkeypatch.setattr(Task, "loss", loss)
+
+    return follow
+
+
+@pytest.mark.parametrize(
+    ("script", "best"),
+    [
+        ([(0.5, 1.0), (0.6, 1.0), (0.7, 1.0), (0.6, 0.1)], 3),
+        ([(0.5, 1.0), (0.5, 0.9), (0.5, 0.9), (0.5, 0.95)], 2),
+        ([(0.5, 1.0)], 1),
+        ([(0.0, 1.0), (0.0, 0.5), (0.0, 2.0)], 2),
+        ([(0.5, 1.0), (0.6, 9.0), (0.4, 0.0)], 2),
+    ],
+    ids=["score", "loss breaks the tie", "first", "zero", "the score counts more"],
+)
+def test_patience_counts_from_the_best_epoch_and_its_weights_come_back(scripted, script, best):
+    scripted(*script)
+    run = run_of(patience=5, epochs=50)
+    weights = []
+    run.train(lambda metrics: weights.append(copy_of(run)))
+    assert run.progress.best_epoch == best
+    assert run.progress.epoch == len(weights) == best + 5
+    assert (run.progress.best_score, run.progress.best_loss) == pytest.approx(script[best - 1])
+    assert same(run.best, weights[best - 1])
+    assert same(dict(run.model().state_dict()), weights[best - 1])
+    assert not same(run.best, weights[-1])
+
+
+def test_the_epochs_end_the_run(scripted):
+    scripted(*((0.1 * epoch, 1.0) for epoch in range(1, 9)))
+    run = run_of(patience=5, epochs=4)
+    assert not run.finished
+    run.train()
+    assert run.finished
+    assert run.progress.epoch == run.progress.best_epoch == 4
+
+
+def test_an_exception_in_the_callback_leaves_the_run_where_it_is():
+    def stop(report):
+        raise KeyboardInterrupt
+
+    run = run_of(epochs=9)
+    with pytest.raises(KeyboardInterrupt):
+        run.population.train(stop)
+    assert run.progress.epoch == 1
+    reports = []
+    run.population.train(reports.append)
+    assert run.progress.epoch == 9
+    assert [report.finished for report in reports] == [False] * 7 + [True]
+
+
+# Divergence
+
+
+def poison(run, kind):
+    with torch.no_grad():
+        if kind == "classification":
+            run.network.classifier.bias.fill_(torch.nan)
+        elif kind == "projection":
+            next(run.network.parameters()).fill_(torch.inf)
+        else:
+            space = run.network.layers[-1].latent_space
+            (space.cov if kind == "diversity" else space.mean).fill_(torch.nan)
+    run.forget()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("classification", {}),
+        ("projection", {}),
+        ("space", {}),
+        ("diversity", {"space": False}),
+    ],
+)
+def test_a_loss_that_is_not_finite_names_term_and_epoch(kind, settings):
+    run = run_of(**settings)
+    run.epoch()
+    run.epoch()
+    kept = run.best
+    poison(run, kind)
+    term = {"projection": "classification"}.get(kind, kind)
+    words = f"^training diverged: the {term} loss is nan in epoch 3$"
+    with pytest.raises(DivergedError, match=words):
+        run.epoch()
+    assert run.finished
+    assert run.progress.epoch == 2
+    assert same(run.best, kept)
+    assert all(tensor.isfinite().all() for tensor in kept.values())
+
+
+@pytest.mark.parametrize(("validated", "term"), [(True, "validation"), (False, "evaluation")])
+def test_a_step_into_the_void_is_noticed_before_anything_is_kept(monkeypatch, validated, term):
+    data = toy_graph()
+    data.val_mask &= validated
+    run = run_of(data)
+    before = copy_of(run)
+    monkeypatch.setattr(Population, "_optimize", lambda self: poison(run, "classification"))
+    with pytest.raises(DivergedError, match=f"the {term} loss is nan in epoch 1"):
+        run.train()
+    assert run.progress.epoch == 0
+    assert same(run.best, before)
+
+
+@pytest.mark.parametrize("model", [n for n, spec in MODELS.items() if spec.cls is not LGDGCN])
+def test_a_far_too_high_learning_rate(model):  # LGD-GCN's unit-length layers bound its losses
+    run = run_of(model=model, lr=1e30, weight_decay=0.0, epochs=20)
+    with pytest.raises(DivergedError, match=r"diverged: the \w+ loss is \S+ in epoch"):
+        run.train()
+
+
+@BOTH
+@pytest.mark.parametrize("precision", ["scaled", "exact", "released"])
+def test_features_that_overflow_diverge_in_the_first_epoch(variant, precision):
+    data = toy_graph()
+    data.x *= 3e38
+    run = run_of(data, variant=variant, precision=precision)
+    with pytest.raises(DivergedError, match=r"epoch 1$"):
+        run.train()
+
+
+@BOTH
+@pytest.mark.parametrize("lr", [1.0, 1e3])
+def test_a_high_learning_rate_ends_in_numbers_or_an_error(variant, lr):
+    run = run_of(variant=variant, lr=lr, epochs=15)
+    try:
+        run.train()
+    except DivergedError:
+        return
+    assert run.logits().isfinite().all()
+
+
+def test_identical_units_are_worth_one_warning():
+    data = toy_graph()
+    data.x[:] = 1
+    run = run_of(data, num_layers=1, epochs=3)
+    with pytest.warns(LGDWarning, match="same unit in a factor") as caught:
+        run.train()
+    assert len(caught) == 1
+
+
+# Repeatability
+
+
+@pytest.mark.parametrize("model", ["lgdgcn", "gat"])
+def test_the_same_seed_gives_the_same_bits(model):
+    results = []
+    for seed in (3, 3, 4):
+        torch.rand(5)  # whatever was drawn before
+        run = run_of(model=model, seed=seed, epochs=5)
+        run.train()
+        results.append(copy_of(run))
+    assert same(results[0], results[1])
+    assert not same(results[0], results[2])
+
+
+@pytest.mark.parametrize("model", ["lgdgcn", "gat"])
+def test_what_is_drawn_between_two_epochs_does_not_matter(model):
+    quiet, disturbed = run_of(model=model, epochs=4), run_of(model=model, epochs=4)
+    quiet.train()
+    disturbed.train(lambda metrics: torch.manual_seed(99))
+    assert same(quiet.weights, disturbed.weights)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**31, 2**40 + 1, 2**63 - 1, 2**64 - 1])
+def test_any_seed_that_torch_takes(seed):
+    run = run_of(seed=seed, epochs=2)
+    run.train()
+    assert run.progress.epoch == 2
+
+
+@pytest.mark.parametrize("limit", [10**30, 10**400])
+@pytest.mark.parametrize("name", ["epochs", "patience"])
+def test_a_limit_may_be_any_number(name, limit):
+    run = run_of(**{"epochs": 3, "patience": 3} | {name: limit})
+    assert run.epoch()["epoch"] == 1
+
+
+# What was already computed
+
+
+def count_of_routes(monkeypatch):
+    calls = []
+    real = kernels.route
+    monkeypatch.setattr(kernels, "route", lambda *a, **k: calls.append(None) or real(*a, **k))
+    return calls
+
+
+@BOTH
+@pytest.mark.parametrize(("dropout", "saved"), [(0.0, 3), (0.4, 1)])
+def test_a_step_goes_on_from_the_evaluation_before(monkeypatch, variant, dropout, saved):
+    calls = count_of_routes(monkeypatch)
+    run = run_of(variant=variant, dropout=dropout, num_layers=3)
+    counts = []
+    for _ in range(3):
+        run.epoch()
+        counts.append(len(calls))
+        calls.clear()
+    assert counts == [6, 6 - saved, 6 - saved]
+
+
+@BOTH
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("model", ["lgdgcn", "disengcn"])
+def test_that_changes_no_bit(monkeypatch, model, variant, dropout):
+    options = {"variant": variant, "dropout": dropout, "epochs": 6, "lr": 0.05}
+    saving, metrics = run_of(model=model, **options), []
+    saving.train(metrics.append)
+    real = Population.step
+
+    def step(self):
+        self._carried = None
+        return real(self)
+
+    monkeypatch.setattr(Population, "step", step)
+    wasting, wasted = run_of(model=model, **options), []
+    wasting.train(wasted.append)
+    assert wasted == metrics
+    assert same(wasting.weights, saving.weights)
+    assert same(wasting.best, saving.best)
+
+
+# Against a plain loop
+
+
+@BOTH
+@pytest.mark.usefixtures("general_position")
+@pytest.mark.parametrize("model", MODELS)
+def test_the_weights_are_those_of_a_plain_loop_with_torchs_adam(model, variant):
+    data = toy_graph(dtype=torch.float64)
+    exact = {"lr": 2**-6, "weight_decay": 2**-8, "lambda_space": 0.5, "lambda_div": 0.125}
+    run = run_of(data, model, dropout=0.0, variant=variant, epochs=5, **exact)
+    network = run.model("model")
+    optimizer = torch.optim.Adam(network.parameters(), lr=2**-6, weight_decay=2**-8)
+
+    def forward():
+        if isinstance(network, LGDGCN):
+            return network.disentangle(data.x, data.edge_index)
+        return network(data.x, data.edge_index), []
+
+    run.train()
+    for epoch in range(5):
+        network.train()
+        optimizer.zero_grad()
+        logits, layers = forward()
+        loss = F.cross_entropy(logits[data.train_mask], data.y[data.train_mask])
+        if layers:
+            network.before_loss(layers, first_epoch=epoch == 0)
+            terms = network.regularization(layers)
+            loss += 0.5 * terms.get("space", 0) + 0.125 * terms.get("diversity", 0)
+        loss.backward()
+        optimizer.step()
+        network.eval()
+        with torch.no_grad():
+            _, layers = forward()
+            if layers:
+                network.after_step(layers)
+    torch.testing.assert_close(run.weights, dict(network.state_dict()), rtol=1e-7, atol=1e-9)
+
+
+# Alg. 2
+
+
+def arrays(space):
+    return space.mean[0].numpy().copy(), space.cov[0].numpy().copy()
+
+
+def test_statistics_follow_algorithm_2():
+    run = run_of(toy_graph(dtype=torch.float64), dropout=0.0, update_rate=0.3)
+    run.epoch()
+    for epoch in (2, 3):
+        spaces = [layer.latent_space for layer in run.network.layers]
+        old = [arrays(space) for space in spaces]
+        run.epoch()
+        with torch.no_grad():  # the updated network on the whole graph, after aggregation
+            layers = run.network.eval().disentangle(run.data.x, run.data.edge_index).layers
+        for space, before, output in zip(spaces, old, layers, strict=True):
+            mean, cov = updated(*before, output.units[0].numpy(), 0.3)
+            np.testing.assert_allclose(space.mean[0], mean, atol=1e-12)
+            np.testing.assert_allclose(space.cov[0], cov, atol=1e-12)
+            assert space.updates == epoch + 1  # the first forward counts as one
+
+
+def test_released_statistics_come_before_the_loss():
+    run = run_of(toy_graph(dtype=torch.float64), dropout=0.0, update_rate=0.3, variant="released")
+    run.epoch()
+    for epoch in (2, 3):
+        space = run.network.layers[-1].latent_space
+        old = arrays(space)
+        with torch.no_grad():  # the network before the step, before aggregation
+            layers = run.network.disentangle(run.data.x, run.data.edge_index).layers
+        run.epoch()
+        mean, cov = updated(*old, layers[-1].local_units[0].numpy(), 0.3, centre="new")
+        np.testing.assert_allclose(space.mean[0], mean, atol=1e-12)
+        np.testing.assert_allclose(space.cov[0], cov, atol=1e-12)
+        assert space.updates == epoch
+
+
+def test_evaluation_leaves_the_statistics_alone():
+    run = run_of()
+    run.epoch()
+    before = copy_of(run)
+    run.logits()
+    run.scores()
+    assert same(copy_of(run), before)
+
+
+def test_validation_is_scored_without_dropout():
+    run = run_of(dropout=0.5)
+    metrics = run.epoch()
+    targets = Targets.of([run.data], "val_mask")
+    loss = run.task.loss(targets.pick(run.logits().unsqueeze(0)), targets)
+    assert metrics["val_loss"] == pytest.approx(loss.item(), rel=1e-6)
+    assert metrics["val_accuracy"] == run.scores()["val"]["accuracy"]
+
+
+# Learning
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_a_small_graph_is_learnt(model, multi_label):
+    run = run_of(
+        toy_graph(multi_label=multi_label), model, lr=0.02, dropout=0.1, epochs=60, heads=4
+    )
+    run.train()
+    scores = run.scores()
+    assert scores["train"][run.task.metric] >= 0.9
+    assert scores["val"][run.task.metric] == run.progress.best_score
+    assert scores["test"][run.task.metric] >= 0.6
+    assert run.progress.seconds > 0
+
+
+@BOTH
+def test_lgd_gcn_fits_its_training_nodes(variant):
+    run = run_of(variant=variant, lr=0.03, dropout=0.0, weight_decay=0.0, epochs=50)
+    metrics = []
+    run.train(metrics.append)
+    assert run.scores()["train"]["accuracy"] == 1
+    assert metrics[-1]["total"] < metrics[0]["total"]
+    names = ["epoch", "classification", "space", "diversity", "total", "val_loss", "val_accuracy"]
+    assert list(metrics[0]) == names
+    assert [row["epoch"] for row in metrics] == list(range(1, len(metrics) + 1))
+
+
+def test_float64_features_train_in_float64():
+    run = run_of(toy_graph(dtype=torch.float64))
+    run.epoch()
+    assert {tensor.dtype for tensor in copy_of(run).values()} == {torch.float64, torch.int64}
+
+
+def test_parts_without_nodes():
+    data = toy_graph()
+    data.val_mask[:] = data.test_mask[:] = False
+    run = run_of(data, epochs=6, patience=2)
+    metrics = []
+    run.train(metrics.append)
+    assert len(metrics) == 6  # no early stop
+    assert metrics[0]["val_accuracy"] is None
+    assert metrics[0]["val_loss"] is None
+    assert same(run.best, run.weights)  # the last epoch is kept
+    scores = run.scores()
+    assert scores["val"] == scores["test"] == {"accuracy": None}
