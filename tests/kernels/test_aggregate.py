@@ -13,13 +13,13 @@ def operator(seed, nodes=31, size=5, dtype=torch.float64):
     torch.manual_seed(seed)
     keep = torch.rand(1, nodes, 3) < 0.6
     rows = kernels.symmetrize(torch.randint(0, nodes - 1, (1, nodes, 3)), keep)
-    weight = 0.5 + 0.5 * rows.mutual.to(dtype)
+    weight = 0.5 * rows.ends.to(dtype)
     left, right = torch.rand(2, nodes, dtype=dtype)
     return torch.randn(nodes, size, dtype=dtype), rows.row_ptr, rows.source, weight, left, right
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("size", [1, 5, 16])
+@pytest.mark.parametrize("size", [1, 5, 16, 24, 32])
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12), (torch.bfloat16, 5e-2)]
 )

@@ -83,14 +83,81 @@ def test_backends_agree(monkeypatch, seed):
             torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
 
 
-def test_gradient_in_pieces_is_the_same(monkeypatch):
-    cpu = pytest.importorskip("lgdgcn.kernels.cpu")
+def population(seed, members=3, **options):
+    """Vectors of several members on one graph, and a temperature for each."""
+    z, edge_index = graph(seed, **options)
+    z = torch.stack([torch.randn_like(z) for _ in range(members)])
+    return z, edge_index, torch.linspace(0.5, 2, members, dtype=z.dtype)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_members_do_not_see_each_other(backend, seed):
+    z, edge_index, tau = population(seed)
+    together = gradients(z, edge_index, tau=tau)
+    for r in range(3):
+        leaf = z[r].clone().requires_grad_()
+        units, chance = kernels.route(leaf, edge_index, tau=float(tau[r]))
+        torch.manual_seed(0)
+        weights = torch.randn_like(together[0])[r], torch.randn_like(together[1])[r]
+        loss = (units * weights[0]).sum() + (chance * weights[1]).sum()
+        alone = units.detach(), chance.detach(), torch.autograd.grad(loss, leaf)[0]
+        for a, b in zip(together, alone, strict=True):
+            torch.testing.assert_close(a[r], b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("edges", [0, 1, 10, 70, 100, 250])
+def test_gradient_in_pieces_is_the_same(monkeypatch, edges):
+    cpu_route = pytest.importorskip("lgdgcn.kernels.cpu_route")
     monkeypatch.setenv("LGDGCN_BACKEND", "numba")
-    z, edge_index = graph(SEEDS[0])
-    whole = gradients(z, edge_index)
-    monkeypatch.setattr(cpu, "_EDGE_BYTES", 10 * z[0].numel() * z.element_size())
-    for a, b in zip(whole, gradients(z, edge_index), strict=True):
+    z, edge_index, tau = population(SEEDS[0])
+    whole = gradients(z, edge_index, tau=tau)
+    row = cpu_route.shape_of(*z.shape[2:]).lanes * z.element_size()
+    monkeypatch.setattr(cpu_route, "_EDGE_BYTES", edges * row)
+    for a, b in zip(whole, gradients(z, edge_index, tau=tau), strict=True):
         assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-18, 1e18])
+def test_very_short_and_very_long_vectors(backend, scale):
+    z, edge_index = graph(SEEDS[0], dtype=torch.float32)
+    units = kernels.route(z * scale, edge_index, iterations=2, uniform_start=True)[0]
+    if scale < 1:  # all scores vanish, so the sums have equal shares
+        share = torch.full((edge_index.size(1), 3, 1), 1 / 3, dtype=torch.float64)
+        sums = z.double().index_add(0, edge_index[1], share * z.double()[edge_index[0]])
+        expected = torch.nn.functional.normalize(sums, dim=-1)
+        torch.testing.assert_close(units.double(), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(units.norm(dim=-1), torch.ones_like(units[..., 0]))
+
+
+def test_broken_numbers_stay_in_their_neighbourhood(backend):
+    z, edge_index = graph(SEEDS[0])
+    z[5, 1, 2] = torch.nan
+    units, chance = kernels.route(z, edge_index)
+    touched = (edge_index == 5).any(0)
+    assert chance[touched].isnan().all()
+    near = torch.isin(torch.arange(len(z)), edge_index[:, touched])
+    assert units[near & (torch.arange(len(z)) == 5)].isnan().any()
+    assert units[~near].isfinite().all()
+
+
+def test_gradient_without_edges(backend):
+    z, _ = graph(SEEDS[0])
+    none = torch.empty(2, 0, dtype=torch.long)
+    leaf = z.clone().requires_grad_()
+    units, chance = kernels.route(leaf, none)
+    expected = torch.nn.functional.normalize(leaf, dim=-1)
+    weights = torch.randn_like(z)
+    found, wanted = (torch.autograd.grad((x * weights).sum(), leaf)[0] for x in (units, expected))
+    torch.testing.assert_close(found, wanted)
+    assert chance.shape == (0, 3)
+
+
+def test_rows_too_long_for_registers(backend):
+    z, edge_index = graph(SEEDS[0], channels=2, size=600)
+    units, chance = kernels.route(z, edge_index, iterations=2)
+    expected = literal.route(z, edge_index, 2, 1.0)
+    torch.testing.assert_close(units, torch.from_numpy(expected[0]))
+    torch.testing.assert_close(chance, torch.from_numpy(expected[1]))
 
 
 def test_isolated_nodes_keep_their_direction(backend):
@@ -128,14 +195,14 @@ def test_repeatable_and_leaves_its_input_alone(backend):
 def test_thread_count_does_not_change_a_bit(monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setenv("LGDGCN_BACKEND", "numba")
-    z, edge_index = graph(SEEDS[0], nodes=300)
-    many, threads = gradients(z, edge_index), torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        one = gradients(z, edge_index)
-    finally:
+    z, edge_index, tau = population(SEEDS[0], nodes=2000)
+    before, results = torch.get_num_threads(), []
+    for threads in (1, 2, 3):
         torch.set_num_threads(threads)
-    assert all(torch.equal(a, b) for a, b in zip(many, one, strict=True))
+        results.append(gradients(z, edge_index, tau=tau))
+    torch.set_num_threads(before)
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
 def test_memory_layout_and_index_type_do_not_matter(backend):

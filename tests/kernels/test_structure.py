@@ -60,17 +60,34 @@ def test_union_equals_the_literal_loop(backend, seed, drop):
     index = torch.randint(0, 11, (3, 11, 4))  # with self loops and repeated entries
     keep = torch.rand(index.shape) < 0.5 if drop else None
     found = kernels.symmetrize(index, keep)
-    for got, want in zip(found, literal.symmetrize(index, keep), strict=True):
-        assert got.tolist() == want
+    row_ptr, source, mutual = literal.symmetrize(index, keep)
+    assert found.row_ptr.tolist() == row_ptr
+    assert found.source.tolist() == source
+    assert found.ends.tolist() == [2 if both else 1 for both in mutual]
     assert found.source.dtype == found.row_ptr.dtype == torch.int64
-    assert found.mutual.dtype == torch.bool
+    assert found.ends.dtype == torch.uint8
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_backends_agree_on_the_union(monkeypatch, seed):
+    pytest.importorskip("numba")
+    torch.manual_seed(seed)
+    index = torch.rand(3, 300, 299).topk(9).indices
+    index += index >= torch.arange(300).view(1, -1, 1)  # never the node itself
+    keep = torch.rand(index.shape) < 0.7
+    results = []
+    for name in ("torch", "numba"):
+        monkeypatch.setenv("LGDGCN_BACKEND", name)
+        results.append(kernels.symmetrize(index, keep))
+    for a, b in zip(*results, strict=True):
+        assert torch.equal(a, b)
 
 
 def test_union_of_nothing(backend):
     index = torch.tensor([[[1], [0], [0]]])
     found = kernels.symmetrize(index, torch.zeros_like(index, dtype=torch.bool))
     assert found.row_ptr.tolist() == [0, 0, 0, 0]
-    assert found.source.numel() == found.mutual.numel() == 0
+    assert found.source.numel() == found.ends.numel() == 0
 
 
 def test_unknown_backend(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lgdgcn import kernels
-from lgdgcn.kernels.threads import in_parallel
+from lgdgcn.kernels.threads import even_cuts, in_parallel
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -25,6 +25,16 @@ def test_every_place_is_visited_once(thread_count, cuts):
 
     in_parallel(work, np.array(cuts), 2)
     assert visits.tolist() == [2 if cuts[0] <= i < cuts[-1] else 0 for i in range(10)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 100, 1001])
+def test_even_cuts_cover_everything_and_respect_the_grain(thread_count, size):
+    cuts = even_cuts(size, 10)
+    assert (cuts[0], cuts[-1]) == (0, size)
+    widths = np.diff(cuts)
+    assert len(widths) == 1 or widths.min() >= 10
+    assert len(widths) == 1 or thread_count > 1
+    assert widths.max() - widths.min() <= 1
 
 
 def test_an_error_in_a_range_surfaces(thread_count):

@@ -1,0 +1,294 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from lgdgcn import kernels
+from literal.seeds import seeds
+
+SEEDS = seeds(2)  # fresh input every time; ids show the seed
+DTYPES = [torch.float32, torch.float64]
+
+
+def gradient(function, x, *arguments):
+    """Result and gradient for fixed random weights of the result."""
+    x = x.detach().clone().requires_grad_()
+    out = function(x, *arguments)
+    weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(0), dtype=out.dtype)
+    return out.detach(), torch.autograd.grad((out * weights).sum(), x)[0]
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+def same_with_one_thread(run):
+    """Whether results repeat, and do not depend on the number of threads, to the bit."""
+    many, again = run(), run()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    one = run()
+    torch.set_num_threads(before)
+    return all(
+        torch.equal(a, b) and torch.equal(a, c) for a, b, c in zip(many, again, one, strict=True)
+    )
+
+
+# unit length
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(7, 4, 16), (3, 5, 3, 5), (9, 6), (4,), (2, 3, 1), (2, 2, 600)])
+def test_unit_length(backend, dtype, shape):
+    torch.manual_seed(SEEDS[0])
+    v = torch.randn(shape, dtype=dtype)
+    unit, grad = gradient(kernels.unit_length, v)
+    wide = v.double().requires_grad_()
+    expected, wanted = gradient(lambda v: v / v.norm(dim=-1, keepdim=True), wide)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(unit.double(), expected, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(unit.norm(dim=-1), torch.ones_like(unit[..., 0]))
+    if dtype == torch.float64:
+        torch.testing.assert_close(grad, wanted, rtol=1e-10, atol=1e-10)
+        small = torch.randn(2, 3, 4, dtype=dtype, requires_grad=True)
+        assert torch.autograd.gradcheck(kernels.unit_length, small)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("exponent", [-1.0, -0.6, -0.3, 0.4, 0.6, 0.99])
+def test_unit_length_of_very_short_and_very_long_vectors(backend, dtype, exponent):
+    limit = torch.finfo(dtype).max if exponent > 0 else 1 / torch.finfo(dtype).tiny
+    v = torch.tensor([3.0, 4.0, 0.0], dtype=dtype) * (limit**exponent / 4)
+    unit = kernels.unit_length(torch.stack([v, -v, torch.zeros_like(v)]))
+    expected = torch.tensor([0.6, 0.8, 0.0], dtype=dtype)
+    torch.testing.assert_close(unit, torch.stack([expected, -expected, 0 * expected]))
+
+
+def test_zero_vectors_pass_no_gradient_and_nan_stays(backend):
+    v = torch.randn(5, 3, 4)
+    v[2, 1] = 0
+    v[3, 2, 0] = torch.nan
+    unit, grad = gradient(kernels.unit_length, v)
+    assert not unit[2, 1].any()
+    assert not grad[2, 1].any()
+    assert unit[3, 2].isnan().any()
+    assert unit[[0, 1, 2, 4]].isfinite().all()
+
+
+def test_unit_length_takes_any_layout_and_repeats(backend, two_threads):
+    torch.manual_seed(SEEDS[0])
+    v = torch.randn(16, 4, 5000).permute(2, 1, 0)
+    grad = torch.randn(1, 1, 16).expand(5000, 4, 16)
+
+    def run(v=v):
+        w = v.detach().requires_grad_()
+        unit = kernels.unit_length(w)
+        return unit.detach(), torch.autograd.grad(unit, w, grad)[0]
+
+    assert same_with_one_thread(run)
+    for a, b in zip(run(), run(v.contiguous()), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+# dropout
+
+
+def mix(x):
+    x = x ^ (x >> np.uint32(16))
+    x = x * np.uint32(0x7FEB352D)
+    x = x ^ (x >> np.uint32(15))
+    x = x * np.uint32(0x846CA68B)
+    return x ^ (x >> np.uint32(16))
+
+
+def drawn(seed, epoch, call, count):
+    """Random numbers of the first elements, in wrapping 32-bit arithmetic."""
+
+    def low(number):
+        return np.array([number & 0xFFFFFFFF], dtype=np.uint32)
+
+    a = mix(low(seed) + low(0x9E3779B9 * (call + 1)))
+    b = mix(mix(low(epoch) + a) ^ low(seed >> 32))
+    return mix(mix(np.arange(count, dtype=np.uint32) ^ a) + b)
+
+
+def test_known_random_numbers():
+    """Written down once, so that no change of the generator goes unnoticed."""
+    assert drawn(0, 0, 0, 3).tolist() == [1716039760, 1448847245, 792072447]
+    assert drawn(-(2**40) - 12345, 2**33 + 7, 3, 3).tolist() == [3983472099, 2299983600, 1693632987]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dropout_keeps_what_the_numbers_say(backend, dtype):
+    rate = torch.tensor([0.5, 0.0, 0.2, 0.999], dtype=dtype)
+    seed = torch.tensor([1, 2**62 + 3, -5, -(2**50)])
+    epoch = torch.tensor([0, 10, 2**31, 2**40 + 1])
+    x = torch.randn(4, 37, 9, dtype=dtype)
+    out, grad = gradient(kernels.dropout, x, rate, seed, epoch, 2)
+    for r in range(4):
+        numbers = drawn(int(seed[r]), int(epoch[r]), 2, 37 * 9)
+        kept = numbers >= np.uint32(np.floor(float(rate[r]) * 2.0**32))
+        keep = torch.from_numpy(kept).view(37, 9)
+        scale = 1 / (1 - rate[r])
+        assert torch.equal(out[r], torch.where(keep, x[r] * scale, 0))
+        assert torch.equal(grad[r] != 0, keep)
+    torch.testing.assert_close(out[1], x[1], rtol=0, atol=0)
+
+
+def test_dropout_share_and_independence(backend):
+    ones = torch.ones(3, 100_000)
+    rate, none = torch.full((3,), 0.3), torch.zeros(3, dtype=torch.long)
+    seed = torch.tensor([1, 2, 1])
+    first = kernels.dropout(ones, rate, seed, none, 0) > 0
+    share = first.double().mean(1)
+    torch.testing.assert_close(share, torch.full_like(share, 0.7), rtol=0, atol=0.01)
+    assert torch.equal(first[0], first[2])
+    others = [
+        first[1],
+        kernels.dropout(ones, rate, seed, none + 1, 0)[0] > 0,
+        kernels.dropout(ones, rate, seed, none, 1)[0] > 0,
+        first[0].roll(1),
+    ]
+    for other in others:
+        both = (first[0] & other).double().mean()
+        assert abs(both - 0.49) < 0.01
+
+
+def test_dropout_repeats_and_takes_any_layout(backend, two_threads):
+    x = torch.randn(64, 3, 2000).permute(1, 2, 0)
+    members = torch.tensor([0.1, 0.5, 0.9]), torch.arange(3), torch.arange(3)
+    assert same_with_one_thread(lambda: gradient(kernels.dropout, x, *members, 0))
+    plain = kernels.dropout(x.contiguous(), *members, 0)
+    assert torch.equal(plain, kernels.dropout(x, *members, 0))
+
+
+def test_a_member_draws_the_same_alone(backend):
+    x = torch.randn(3, 50)
+    members = torch.tensor([0.1, 0.5, 0.9]), torch.arange(3), torch.arange(3)
+    together = kernels.dropout(x, *members, 0)
+    for r in range(3):
+        alone = kernels.dropout(x[r : r + 1], *(part[r : r + 1] for part in members), 0)
+        assert torch.equal(together[r], alone[0])
+
+
+# diversity loss
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 16])
+def test_diversity_loss(backend, dtype, size):
+    torch.manual_seed(SEEDS[0])
+    log_rows = 3 * torch.randn(21, size, size, dtype=dtype) - 100
+    loss, grad = gradient(kernels.diversity_loss, log_rows, 1e-6)
+    wide = log_rows.double().requires_grad_()
+    rows = (wide - wide.max(-1, keepdim=True).values).exp()
+    rows = rows / rows.norm(dim=-1, keepdim=True)
+    gram = rows @ rows.mT + 1e-6 * torch.eye(size, dtype=torch.float64)
+    expected = -torch.logdet(gram / (1 + 1e-6))
+    tolerance = 1e-9 if dtype == torch.float64 else 1e-3
+    torch.testing.assert_close(loss.double(), expected.detach(), rtol=tolerance, atol=tolerance)
+    if dtype == torch.float64:
+        small = torch.randn(5, size, size, dtype=dtype, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda x: kernels.diversity_loss(x, 1e-3), small)
+    assert grad.dtype == dtype
+
+
+def test_diversity_loss_of_equal_and_of_separate_rows(backend):
+    equal = torch.zeros(1, 3, 3)
+    separate = torch.full((1, 3, 3), -1e4) + 1e4 * torch.eye(3)
+    loss, grad = gradient(kernels.diversity_loss, torch.cat([equal, separate]), 1e-6)
+    torch.testing.assert_close(loss[0], torch.tensor(26.5324), rtol=1e-3, atol=0)
+    torch.testing.assert_close(loss[1], torch.tensor(0.0), rtol=0, atol=1e-5)
+    assert grad.isfinite().all()
+
+
+def test_diversity_loss_repeats(backend, two_threads):
+    log_rows = torch.randn(5000, 4, 4)
+    assert same_with_one_thread(lambda: gradient(kernels.diversity_loss, log_rows, 1e-6))
+
+
+# products
+
+
+def features(seed, nodes=40, size=23, dtype=torch.float32):
+    """Sparse rows, some empty, some full."""
+    torch.manual_seed(seed)
+    dense = torch.randn(nodes, size, dtype=dtype) * (torch.rand(nodes, size) < 0.2)
+    dense[3], dense[5], dense[:, 7] = 0, 1, 0
+    return dense
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [64, 1, 7, 48, 160])
+@pytest.mark.parametrize("members", [None, 1, 3])
+def test_matmul(backend, dtype, width, members):
+    dense = features(SEEDS[0], dtype=dtype)
+    weight = torch.randn(*(() if members is None else (members,)), 23, width, dtype=dtype)
+    for x in (dense, dense.to_sparse_csr()):
+        out, grad = gradient(lambda weight, x=x: kernels.matmul(x, weight), weight)
+        expected, wanted = gradient(lambda weight: dense @ weight, weight)
+        torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(grad, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_matmul_notices_changed_features(backend):
+    x = features(SEEDS[0]).to_sparse_csr()
+    weight = torch.randn(23, 16)
+    before = kernels.matmul(x, weight)
+    wide = kernels.matmul(x.double(), weight.double())
+    torch.testing.assert_close(wide.float(), before, rtol=1e-5, atol=1e-5)
+    x.mul_(2)
+    torch.testing.assert_close(kernels.matmul(x, weight), 2 * before)
+
+
+def test_matmul_repeats(backend, two_threads):
+    x = features(SEEDS[0], nodes=3000).to_sparse_csr()
+    weight = torch.randn(2, 23, 64)
+    assert same_with_one_thread(lambda: gradient(lambda w: kernels.matmul(x, w), weight))
+
+
+def test_row_sums(backend):
+    weight = torch.rand(100_003)
+    row_ptr = torch.tensor([0, 0, 1, 1, 100_000, 100_003, 100_003])
+    sums = kernels.row_sums(weight, row_ptr)
+    pairs = pairwise(row_ptr)
+    expected = [weight[first:last].double().sum().item() for first, last in pairs]
+    torch.testing.assert_close(sums, torch.tensor(expected), rtol=1e-6, atol=1e-6)
+
+
+# Adam
+
+
+def test_adam_equals_torch_for_every_member(backend):
+    torch.manual_seed(SEEDS[0])
+    param, grads = torch.randn(2, 7, 5), torch.randn(4, 2, 7, 5)
+    lr, decay = torch.tensor([0.01, 0.1]), torch.tensor([0.0, 5e-3])
+    single = [param[r].clone().requires_grad_() for r in range(2)]
+    both = [
+        torch.optim.Adam([p], lr=x, weight_decay=y)
+        for p, x, y in zip(single, [0.01, 0.1], [0, 5e-3], strict=True)
+    ]
+    mean, square = torch.zeros_like(param), torch.zeros_like(param)
+    version = param._version
+    for step, grad in enumerate(grads):
+        kernels.adam(param, grad, mean, square, lr, decay, torch.full((2,), step + 1))
+        for r in range(2):
+            single[r].grad = grad[r]
+            both[r].step()
+    torch.testing.assert_close(param, torch.stack(single).detach(), rtol=1e-5, atol=1e-6)
+    assert param._version > version
+
+
+def test_adam_writes_through_strides(backend):
+    param, grad = torch.randn(2, 3, 4).mT, torch.randn(2, 4, 3)
+    other = param.contiguous()
+    ones = torch.ones(2)
+    for p in (param, other):
+        moments = torch.zeros_like(p), torch.zeros_like(p)
+        kernels.adam(p, grad, *moments, 0.1 * ones, 0 * ones, ones.long())
+    torch.testing.assert_close(param, other)
