@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 
 @pytest.fixture(params=["torch", "numba"])
@@ -7,3 +8,10 @@ def backend(request, monkeypatch):
         pytest.importorskip("numba")
     monkeypatch.setenv("LGDGCN_BACKEND", request.param)
     return request.param
+
+
+@pytest.fixture
+def gpu():
+    """Where the Triton kernels run: a GPU, or Triton's interpreter on the CPU."""
+    pytest.importorskip("triton")
+    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,242 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+"""The mixture's statistics, quadratic forms and distances on a GPU, each in one pass."""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from lgdgcn.kernels import reference
+
+__all__ = ["covariance", "quadratic_forms", "square_distances"]
+
+_ROWS = 256  # vectors per program
+_LARGEST = 64  # size of a vector whose map still fits
+_PIECE = 64  # vectors added up at once
+_PROGRAMS = 1 << 11  # that fill a GPU
+
+
+@triton.jit
+def _difference(z, row, in_rows, mean, e, M: tl.constexpr, D: tl.constexpr, DP: tl.constexpr):
+    """Vectors minus mean e, `[rows, DP]`."""
+    c = tl.arange(0, DP)[None, :]
+    vectors = tl.load(z + row * D + c, in_rows & (c < D), 0.0)
+    return tl.where(in_rows & (c < D), vectors - tl.load(mean + e * D + c, c < D, 0.0), 0.0)
+
+
+@triton.jit
+def _map(maps, e, D: tl.constexpr, DP: tl.constexpr):
+    """Map e, `[DP, DP]`."""
+    b = tl.arange(0, DP)[:, None]
+    c = tl.arange(0, DP)[None, :]
+    return tl.load(maps + (e * D + b) * D + c, (b < D) & (c < D), 0.0)
+
+
+@triton.jit
+def _forward_kernel(
+    z,
+    mean,
+    maps,
+    out,
+    count,
+    M: tl.constexpr,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    """Write the distances `[count, M]` of the vectors `[count, D]` of one member."""
+    member = tl.program_id(1).to(tl.int64)
+    z += member * count * D
+    out += member * count * M
+    mean += member * (M * D)
+    maps += member * (M * D * D)
+    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]).to(tl.int64)
+    in_rows = row < count
+    for e in range(M):
+        diff = _difference(z, row, in_rows, mean, e, M, D, DP)
+        image = tl.dot(diff, tl.trans(_map(maps, e, D, DP)), input_precision="ieee")
+        total = tl.sum(image * image, 1, keep_dims=True)
+        tl.store(out + row * M + e, total, in_rows)
+
+
+@triton.jit
+def _backward_kernel(
+    z,
+    mean,
+    maps,
+    received,
+    grad,
+    count,
+    M: tl.constexpr,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    """Write the gradient `[count, D]` of the vectors of one member."""
+    member = tl.program_id(1).to(tl.int64)
+    z += member * count * D
+    grad += member * count * D
+    received += member * count * M
+    mean += member * (M * D)
+    maps += member * (M * D * D)
+    row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]).to(tl.int64)
+    in_rows = row < count
+    total = tl.zeros((ROWS, DP), tl.float32)
+    for e in range(M):
+        diff = _difference(z, row, in_rows, mean, e, M, D, DP)
+        own = _map(maps, e, D, DP)
+        image = tl.dot(diff, tl.trans(own), input_precision="ieee")
+        image *= 2 * tl.load(received + row * M + e, in_rows, 0.0)
+        total += tl.dot(image, own, input_precision="ieee")
+    c = tl.arange(0, DP)[None, :]
+    tl.store(grad + row * D + c, total, in_rows & (c < D))
+
+
+class _SquareDistances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
+        z, mean, maps = z.contiguous(), mean.contiguous(), maps.contiguous()
+        ctx.save_for_backward(z, mean, maps)
+        out = z.new_empty(*z.shape[:-1], z.size(-2))
+        _forward_kernel[_grid(z)](z, mean, maps, out, z[0, ..., 0].numel(), **_sizes(z))
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        z, mean, maps = ctx.saved_tensors
+        grad = torch.empty_like(z)
+        received = grads[0].contiguous()
+        count = z[0, ..., 0].numel()
+        _backward_kernel[_grid(z)](z, mean, maps, received, grad, count, **_sizes(z))
+        return grad, None, None
+
+
+def square_distances(z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.square_distances`."""
+    if z.size(-1) > _LARGEST:
+        return reference.square_distances(z, mean, maps)
+    out: Tensor = _SquareDistances.apply(z, mean, maps)
+    return out
+
+
+@triton.jit
+def _forms_kernel(
+    z,
+    mean,
+    matrices,
+    received,
+    out,
+    nodes,
+    M: tl.constexpr,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    ROWS: tl.constexpr,
+    BACKWARD: tl.constexpr,
+):
+    """Write the forms `[nodes, M]` of one channel of one member, or the gradient `[nodes, M, D]`.
+
+    The gradient of d^T A d is (A + A^T) d.
+    """
+    member, channel = (tl.program_id(1) // M).to(tl.int64), tl.program_id(1) % M
+    node = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]).to(tl.int64)
+    in_rows = node < nodes
+    row = (member * nodes + node) * M + channel
+    pair = member * M + channel
+    diff = _difference(z, row, in_rows, mean, pair, M, D, DP)
+    matrix = _map(matrices, pair, D, DP)
+    if BACKWARD:
+        matrix += tl.trans(matrix)
+    image = tl.dot(diff, matrix, input_precision="ieee")
+    if BACKWARD:
+        c = tl.arange(0, DP)[None, :]
+        image *= tl.load(received + row, in_rows, 0.0)
+        tl.store(out + row * D + c, image, in_rows & (c < D))
+    else:
+        tl.store(out + row, tl.sum(image * diff, 1, keep_dims=True), in_rows)
+
+
+class _QuadraticForms(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
+        z, mean, matrices = z.contiguous(), mean.contiguous(), matrices.contiguous()
+        ctx.save_for_backward(z, mean, matrices)
+        out = z.new_empty(z.shape[:-1])
+        _forms_kernel[_channels(z)](
+            z, mean, matrices, out, out, z.size(1), **_sizes(z), BACKWARD=False
+        )
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        z, mean, matrices = ctx.saved_tensors
+        grad = torch.empty_like(z)
+        _forms_kernel[_channels(z)](
+            z, mean, matrices, grads[0].contiguous(), grad, z.size(1), **_sizes(z), BACKWARD=True
+        )
+        return grad, None, None
+
+
+def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.quadratic_forms`."""
+    if z.size(-1) > _LARGEST:
+        return reference.quadratic_forms(z, mean, matrices)
+    out: Tensor = _QuadraticForms.apply(z, mean, matrices)
+    return out
+
+
+@triton.jit
+def _covariance_kernel(
+    z,
+    centre,
+    out,
+    nodes,
+    pieces,
+    M: tl.constexpr,
+    D: tl.constexpr,
+    DP: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    """Write the sum of outer products over a piece of the nodes, `[DP, DP]`."""
+    member, channel = (tl.program_id(1) // M).to(tl.int64), tl.program_id(1) % M
+    pair = member * M + channel
+    total = tl.zeros((DP, DP), tl.float32)
+    for start in range(tl.program_id(0) * ROWS, nodes, pieces * ROWS):
+        node = (start + tl.arange(0, ROWS)[:, None]).to(tl.int64)
+        row = (member * nodes + node) * M + channel
+        diff = _difference(z, row, node < nodes, centre, pair, M, D, DP)
+        total += tl.dot(tl.trans(diff), diff, input_precision="ieee")
+    b = tl.arange(0, DP)[:, None]
+    c = tl.arange(0, DP)[None, :]
+    tl.store(out + (pair * pieces + tl.program_id(0)) * (DP * DP) + b * DP + c, total)
+
+
+def covariance(z: Tensor, centre: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.covariance`; the pieces are summed in fixed order."""
+    if z.size(-1) > _LARGEST:
+        return reference.covariance(z, centre)
+    members, nodes, channels, size = z.shape
+    pieces = min(triton.cdiv(nodes, _PIECE), max(1, _PROGRAMS // (members * channels)))
+    sizes = {**_sizes(z), "ROWS": _PIECE}
+    sums = z.new_empty(members, channels, pieces, sizes["DP"], sizes["DP"])
+    _covariance_kernel[pieces, members * channels](
+        z.contiguous(), centre.contiguous(), sums, nodes, pieces, **sizes
+    )
+    return sums.sum(2)[..., :size, :size] / nodes
+
+
+def _channels(z: Tensor) -> tuple[int, int]:
+    return triton.cdiv(z.size(1), _ROWS), z.size(0) * z.size(2)
+
+
+def _grid(z: Tensor) -> tuple[int, int]:
+    return triton.cdiv(z.size(1) * z.size(2), _ROWS), z.size(0)
+
+
+def _sizes(z: Tensor) -> dict[str, int]:
+    padded = max(16, triton.next_power_of_2(z.size(-1)))  # the smallest product of two tiles
+    return {"M": z.size(-2), "D": z.size(-1), "DP": padded, "ROWS": _ROWS}

@@ -1,0 +1,136 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+"""Products of a sparse feature matrix with the weights of many members, for Triton."""
+
+from collections.abc import MutableMapping
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.utils.weak import WeakTensorKeyDictionary
+
+__all__ = ["matmul"]
+
+_CROWDED = 1 << 15  # programs from which on the GPU is full whatever one of them takes
+
+
+class _Rows(NamedTuple):
+    """Compressed rows of a sparse matrix in 32-bit indices."""
+
+    row_ptr: Tensor
+    column: Tensor
+    value: Tensor
+    longest: int
+
+
+_remembered: MutableMapping[Tensor, tuple[int, _Rows, _Rows]] = WeakTensorKeyDictionary()
+
+
+def matmul(x: Tensor, weight: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.matmul`."""
+    if x.layout != torch.sparse_csr:
+        return x @ weight
+    out: Tensor = _Matmul.apply(weight, *_both_ways(x))
+    return out
+
+
+class _Matmul(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, rows: _Rows, columns: _Rows) -> Tensor:
+        ctx.columns = columns
+        return _multiply(rows, weight)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return _multiply(ctx.columns, grads[0]), None, None
+
+
+def _both_ways(x: Tensor) -> tuple[_Rows, _Rows]:
+    """The rows of x and of its transpose, remembered for as long as x lives unchanged."""
+    version = -1 if x.is_inference() else x._version
+    known = _remembered.get(x)
+    if known is not None and version >= 0 and known[0] == version:
+        return known[1:]
+    row_ptr, column, value = x.crow_indices(), x.col_indices(), x.values().detach()
+    row = torch.repeat_interleave(row_ptr.diff(), output_size=column.numel())
+    order = torch.argsort(column, stable=True)
+    column_ptr = column.new_zeros(x.size(1) + 1)
+    torch.cumsum(torch.bincount(column, minlength=x.size(1)), 0, out=column_ptr[1:])
+    rows = _rows(row_ptr, column, value.contiguous())
+    columns = _rows(column_ptr, row[order], value[order])
+    _remembered[x] = version, rows, columns
+    return rows, columns
+
+
+def _rows(row_ptr: Tensor, column: Tensor, value: Tensor) -> _Rows:
+    longest = int(row_ptr.diff().max()) if row_ptr.numel() > 1 else 0
+    return _Rows(row_ptr.int(), column.int(), value, longest)
+
+
+def _tile(rows: _Rows, columns: int) -> tuple[int, int]:
+    """Entries of a row and columns of the product that a program takes at once."""
+    columns = triton.next_power_of_2(max(1, columns))
+    if (rows.row_ptr.numel() - 1) * columns // 64 >= _CROWDED:
+        return 8, min(columns, 128)
+    # a long row must not take many turns while the short ones are done
+    wide = triton.next_power_of_2(max(1, rows.longest // 8))
+    return min(max(wide, 16), 64), min(columns, 64)
+
+
+def _multiply(rows: _Rows, weight: Tensor) -> Tensor:
+    members, features, width = weight.shape
+    count = rows.row_ptr.numel() - 1
+    out = weight.new_empty(members, count, width)
+    entries, tile = _tile(rows, members * width)
+    _multiply_kernel[(count, triton.cdiv(members * width, tile))](
+        rows.row_ptr,
+        rows.column,
+        rows.value,
+        weight.contiguous(),
+        out,
+        members,
+        count,
+        features,
+        WIDTH=width,
+        ENTRIES=entries,
+        TILE=tile,
+        num_warps=max(1, entries * tile // 1024),
+    )
+    return out
+
+
+@triton.jit
+def _multiply_kernel(
+    ptr_ptr,
+    column_ptr,
+    value_ptr,
+    weight_ptr,
+    out_ptr,
+    members,
+    count,
+    features,
+    WIDTH: tl.constexpr,
+    ENTRIES: tl.constexpr,
+    TILE: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    start, stop = tl.load(ptr_ptr + row), tl.load(ptr_ptr + row + 1)
+    # the members' columns lie side by side, so a tile is full whatever the width
+    flat = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    member, column = (flat // WIDTH).to(tl.int64), flat % WIDTH
+    real = member < members
+    source = weight_ptr + member * features * WIDTH + column  # [TILE]
+    total = tl.zeros((ENTRIES, TILE), tl.float32)
+    for first in range(start, stop, ENTRIES):
+        entry = first + tl.arange(0, ENTRIES)
+        used = entry < stop
+        feature = tl.load(column_ptr + entry, mask=used, other=0).to(tl.int64)
+        value = tl.load(value_ptr + entry, mask=used, other=0.0)
+        at = source[None, :] + feature[:, None] * WIDTH
+        weight = tl.load(at, mask=used[:, None] & real[None, :], other=0.0)
+        total += value[:, None] * weight
+    out = out_ptr + (member * count + row) * WIDTH + column
+    tl.store(out, tl.sum(total, axis=0), mask=real)

@@ -1,0 +1,139 @@
+import os
+
+import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # read when triton is imported
+pytest.importorskip("triton")
+
+from lgdgcn.kernels import triton_route, triton_route_plan
+from literal.seeds import seeds
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+SEED = seeds(1)[0]
+FLAGS = [(False, True), (True, True), (False, False), (True, False)]
+TAU = (1.0, 0.5, 2.0)
+
+pytestmark = [
+    pytest.mark.skipif(
+        DEVICE == "cpu" and os.environ.get("TRITON_INTERPRET") != "1",
+        reason="triton has neither a GPU nor its interpreter",
+    ),
+    pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning"),  # 1/sqrt of zero vectors
+]
+
+FEW = (30, 12, 6, 3, 1, 0, 0)  # in-degrees, one for every kernel
+NODES = len(FEW) + 1
+
+
+def graph(seed, channels, size, members=1, hub=150):
+    """Vectors with a zero among them, and edges with duplicates, self loops and isolated nodes."""
+    torch.manual_seed(seed)
+    z = torch.randn(members, NODES, channels, size)
+    z = torch.nn.functional.normalize(z, dim=-1)
+    z[:, 1, 0] = 0
+    z[:, 7] = 0
+    target = torch.repeat_interleave(torch.tensor((hub, *FEW)))
+    source = torch.randint(0, 3, target.shape)
+    source[::9] = 3
+    source[hub : hub + 6] = 4
+    source[hub + 10 : hub + 12] = 5
+    shuffle = torch.randperm(target.numel())
+    return z.to(DEVICE), torch.stack([source, target])[:, shuffle].to(DEVICE)
+
+
+def expected(z, edge_index, iterations, tau, uniform_start, normalize_last):
+    """The definition, member by member, in plain torch."""
+    source, target = edge_index
+    results = []
+    for own, sharp in zip(z, 1 / tau.to(z.dtype), strict=True):
+        units = own
+        chance = own.new_full((source.numel(), own.size(1)), 1 / own.size(1))
+        for step in range(iterations):
+            if step > 0 or not uniform_start:
+                chance = ((own[source] * units[target]).sum(-1) * sharp).softmax(-1)
+            units = own.index_add(0, target, chance.unsqueeze(-1) * own[source])
+            if step < iterations - 1 or normalize_last:
+                square = (units * units).sum(-1, keepdim=True)
+                units = torch.where(square > 0, units / square.where(square > 0, 1).sqrt(), 0)
+        results.append((units, chance))
+    return tuple(torch.stack(parts) for parts in zip(*results, strict=True))
+
+
+def gradient(results, z):
+    torch.manual_seed(0)
+    loss = sum((x * torch.randn(x.shape).to(x)).sum() for x in results)
+    return torch.autograd.grad(loss, z)[0]
+
+
+def check(z, edge_index, *settings, outputs=2):
+    wide = z.detach().double().requires_grad_()
+    want = expected(wide, edge_index, *settings)
+    z = z.detach().requires_grad_()
+    found = triton_route.route(z, edge_index, *settings)
+    want, found = want[:outputs], found[:outputs]
+    for a, b in zip(found, want, strict=True):
+        torch.testing.assert_close(a.double(), b, rtol=1e-5, atol=1e-5)
+    want_grad, found_grad = gradient(want, wide), gradient(found, z)
+    assert found_grad.dtype == torch.float32
+    scale = max(1.0, want_grad.abs().max().item())
+    torch.testing.assert_close(found_grad.double(), want_grad, rtol=1e-5, atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize(("uniform_start", "normalize_last"), FLAGS)
+def test_equals_the_definition(uniform_start, normalize_last):
+    z, edge_index = graph(SEED, channels=3, size=5, members=3)
+    tau = torch.tensor(TAU, device=DEVICE)
+    check(z, edge_index, 3, tau, uniform_start, normalize_last)
+
+
+@pytest.mark.parametrize(("channels", "size", "iterations"), [(4, 16, 4), (1, 3, 2), (4, 64, 2)])
+def test_sizes(channels, size, iterations):
+    hub = 150 if channels * size < 256 else 20  # these read two edges at a time
+    z, edge_index = graph(SEED, channels, size, hub=hub)
+    check(z, edge_index, iterations, torch.ones(1, device=DEVICE), False, True)
+
+
+@pytest.mark.parametrize("uniform_start", [False, True])
+def test_one_iteration_without_a_gradient_of_chance(uniform_start):
+    z, edge_index = graph(SEED, channels=4, size=4)
+    check(z, edge_index, 1, torch.ones(1, device=DEVICE), uniform_start, True, outputs=1)
+
+
+def test_every_kernel_is_reached():
+    _, edge_index = graph(SEED, channels=3, size=5)
+    known = triton_route_plan.graph(edge_index, NODES)
+    assert triton_route_plan.graph(edge_index, NODES) is known
+    for width in (32, 64, 256):
+        for rows, tiles in (
+            (known.incoming, triton_route_plan.forward_tiles(width)),
+            (known.incoming, triton_route_plan.backward_tiles(width)),
+            (known.outgoing, triton_route_plan.sum_tiles(width)),
+        ):
+            assert [tile for tile, *_ in rows.spans(tiles, empty=True)] == tiles
+
+
+def test_no_edges():
+    z = torch.randn(1, 3, 2, 4, device=DEVICE)
+    none = torch.empty(2, 0, dtype=torch.long, device=DEVICE)
+    check(z, none, 2, torch.ones(1, device=DEVICE), False, True, outputs=1)
+    units, chance = triton_route.route(z, none, 2, torch.ones(1, device=DEVICE), False, False)
+    assert torch.equal(units, z)
+    assert chance.shape == (1, 0, 2)
+
+
+def test_pieces_layout_and_repetition_do_not_change_a_bit(monkeypatch):
+    z, edge_index = graph(SEED, channels=2, size=4, members=2)
+    tau = torch.tensor(TAU[:2], device=DEVICE)
+
+    def run(z):
+        z = z.detach().requires_grad_()
+        results = triton_route.route(z, edge_index, 2, tau, False, True)
+        return *results, gradient(results, z)
+
+    whole = run(z)
+    strided = z.transpose(1, 3).contiguous().transpose(1, 3)
+    monkeypatch.setattr(triton_route, "_EDGE_BYTES", 1)  # one member at a time
+    for a, b in zip(run(strided), whole, strict=True):
+        assert torch.equal(a, b)
