@@ -45,6 +45,16 @@ Examples:
   lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
 """
 
+BENCH_EXAMPLES = """
+Examples:
+
+  lgdgcn bench
+
+  lgdgcn bench --size pubmed --layers 1
+
+  lgdgcn bench --scaling --out bench/
+"""
+
 
 def _version(value: bool) -> None:
     if value:
@@ -158,6 +168,29 @@ def settings() -> None:
     from lgdgcn.commands.settings import list_settings
 
     list_settings()
+
+
+@app.command(epilog=BENCH_EXAMPLES)
+def bench(
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    size: Annotated[
+        str, typer.Option(help="cora, citeseer, pubmed, or the nodes of a generated graph.")
+    ] = "cora",
+    layers: Annotated[
+        int | None, typer.Option(help="Layers.", show_default="the preset's own; 1 if generated")
+    ] = None,
+    scaling: Annotated[
+        bool, typer.Option("--scaling", help="Also measure growth from 2,000 to 200,000 nodes.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for bench.json and, with --scaling, scaling.png.")
+    ] = None,
+) -> None:
+    """Measure a training step beside what one would run instead."""
+    from lgdgcn.commands.bench import bench as run
+
+    run(device=device, size=size, layers=layers, scaling=scaling, as_json=as_json, folder=out)
 
 
 @data_app.command("list", epilog="Example: lgdgcn data list")

@@ -1,0 +1,1 @@
+"""Measuring a training step: rows side by side, each in a process of its own."""

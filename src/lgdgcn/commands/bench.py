@@ -1,0 +1,130 @@
+"""``lgdgcn bench``: how fast a training step is, beside what one would run instead."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lgdgcn.benchmark import run
+from lgdgcn.benchmark.report import machine_name, number
+from lgdgcn.benchmark.rows import ROWS
+from lgdgcn.benchmark.scaling import scaling as measure_scaling
+from lgdgcn.benchmark.workload import Job
+from lgdgcn.commands.console import out, print_table
+from lgdgcn.errors import InputError
+from lgdgcn.runtime import select_device
+from lgdgcn.storage import cannot_write, write_json
+
+__all__ = ["bench"]
+
+
+def bench(
+    *,
+    device: str,
+    size: str,
+    layers: int | None,
+    scaling: bool,
+    as_json: bool,
+    folder: Path | None,
+) -> None:
+    """Measure every row in one run; print tables or one JSON object."""
+    if layers is not None and not 1 <= layers <= 64:
+        raise InputError(f"--layers is {layers}; give 1 to 64")
+    job = Job("", size, layers, str(select_device(device)))
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
+    with _progress() as on_start:
+        report = run.benchmark(job, on_start=on_start)
+        if scaling:
+            report["scaling"] = measure_scaling(job.device, on_start=on_start)
+    if folder is not None:
+        write_json(folder / "bench.json", report)
+        if scaling:
+            from lgdgcn.benchmark.picture import plot_scaling
+
+            plot_scaling(report["scaling"], machine_name(report["machine"]), folder / "scaling.png")
+    if as_json:
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    else:
+        _print(report)
+
+
+def _print(report: dict[str, Any]) -> None:
+    work = report["workload"]
+    layers = f"{work['layers']} layer" + "s" * (work["layers"] > 1)
+    title = f"{work['size']}, {layers}, {machine_name(report['machine'])}"
+    header = ["row", "what", "median ms", "min ms", "× fast", "peak MB", "of floor"]
+    rows = [[row["row"], ROWS[row["row"]], *_cells(row)] for row in report["rows"]]
+    print_table(title, header, rows, text_columns=2)
+    for row in report["rows"]:
+        if "left_out" in row:
+            out.print(f"{row['row']} is left out: {row['left_out']}")
+    machine, floor = report["machine"], report["floor"]
+    rates = (
+        f"copies {machine['copy_bytes_per_s'] / 1e9:.1f} GB/s, "
+        f"multiplies {machine['matrix_flops_per_s'] / 1e9:,.0f} GFLOP/s"
+    )
+    print_table(
+        f"Counted floor {floor['ms']:.3g} ms: this machine {rates}",
+        ["part", "MB", "MFLOP", "ms", "bound"],
+        [
+            [part["name"], f"{part['bytes'] / 1e6:.2f}", f"{part['flops'] / 1e6:.1f}",
+             f"{part['ms']:.3g}", part["bound"]]
+            for part in floor["parts"]
+        ],
+    )  # fmt: skip
+    if "scaling" in report:
+        _print_scaling(report["scaling"])
+
+
+def _print_scaling(series: list[dict[str, Any]]) -> None:
+    sizes = [point["nodes"] for point in series[0]["points"]]
+    print_table(
+        "Step time in ms over the number of nodes, one layer, degree 4",
+        ["row", *(f"{nodes:,}" for nodes in sizes), "exponent", "last two"],
+        [
+            [
+                line["row"],
+                *(number(point.get("median_ms")) for point in line["points"]),
+                number(line["exponent"]),
+                number(line["last_exponent"]),
+            ]
+            for line in series
+        ],
+    )
+    for line in series:
+        for point in line["points"]:
+            if "left_out" in point:
+                out.print(f"{line['row']} stops before {point['nodes']:,}: {point['left_out']}")
+                break
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    if "left_out" in row:
+        return ["–"] * 5
+    share = row["floor_share"]
+    return [
+        number(row["member_ms"]),
+        number(row["min_ms"] / row["members"]),
+        number(row["ratio"]),
+        number(row["peak_bytes"] / 1e6),
+        "–" if share is None else f"{100 * share:.2g} %",
+    ]
+
+
+@contextmanager
+def _progress() -> Iterator[run.OnStart]:
+    """Say on a terminal's standard error what is being measured."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield lambda what: None
+        return
+    with console.status("starting") as status:
+        yield lambda what: status.update(f"measuring {what}")
