@@ -20,7 +20,15 @@ from lgdgcn.train.population import Population
 from lgdgcn.train.recorded import Recorded
 from lgdgcn.train.trained import prepared
 
-__all__ = ["DENSE", "REFERENCE_ROW", "ROWS", "forced_backend", "members_of", "training_step"]
+__all__ = [
+    "DENSE",
+    "REFERENCE_ROW",
+    "ROWS",
+    "forced_backend",
+    "is_ours",
+    "members_of",
+    "training_step",
+]
 
 ROWS = {
     "dense": "LGD-GCN with N×N matrices and padded neighbourhoods",
@@ -45,6 +53,11 @@ def members_of(row: str) -> int:
     return int(match[1]) if match else 1
 
 
+def is_ours(row: str) -> bool:
+    """Whether a row runs this package's own training."""
+    return row in ("torch", "fast") or members_of(row) > 1
+
+
 def training_step(row: str, data: Data, settings: Settings, device: torch.device) -> Step:
     """Make the models of a row and return the function that trains them by one step.
 
@@ -53,7 +66,7 @@ def training_step(row: str, data: Data, settings: Settings, device: torch.device
     """
     if row not in ROWS and members_of(row) == 1:
         raise InputError(f"row is {row!r}; choose from {', '.join(ROWS)} or population-R")
-    if row in ("torch", "fast") or members_of(row) > 1:
+    if is_ours(row):
         record = device.type == "cuda" and row != "torch" and data.x.size(0) <= MOST_RECORDED
         return _lgdgcn(prepared(data, settings, device), settings, members_of(row), record)
     if row == "dense":

@@ -13,7 +13,7 @@ from lgdgcn.kernels.cpu_matmul import matmul, row_sums
 from lgdgcn.kernels.cpu_route import route
 from lgdgcn.kernels.cpu_units import adam, diversity_loss, dropout, unit_length
 from lgdgcn.kernels.numba_knn import nearest
-from lgdgcn.kernels.structure import Union
+from lgdgcn.kernels.numba_union import symmetrize
 from lgdgcn.kernels.threads import in_parallel
 
 __all__ = [
@@ -28,17 +28,6 @@ __all__ = [
     "symmetrize",
     "unit_length",
 ]
-
-
-def symmetrize(index: Tensor, keep: Tensor | None) -> Union:
-    """See `lgdgcn.kernels.symmetrize`."""
-    row_ptr = torch.empty(index.size(0) * index.size(1) + 1, dtype=torch.int64)
-    source = torch.empty(2 * index.numel(), dtype=torch.int64)
-    mutual = torch.empty(2 * index.numel(), dtype=torch.bool)
-    kept = torch.empty(0, 0, 0, dtype=torch.bool) if keep is None else keep
-    out = row_ptr.numpy(), source.numpy(), mutual.numpy()
-    count = numba_graph.unite_lists(to_numpy(index), to_numpy(kept), *out)
-    return Union(row_ptr, source[:count].clone(), mutual[:count].to(torch.uint8) + 1)
 
 
 def aggregate(

@@ -7,6 +7,7 @@ and repeat it; what the host wants to know of an epoch is a row of numbers per m
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
@@ -188,7 +189,7 @@ class Population:
         pick = self.targets.pick
         if isinstance(carried, LGDOutput):
             return LGDOutput(self.network.classify(carried.layers[-1].units, pick), carried.layers)
-        with streams.active():
+        with streams.active() if self._drops else nullcontext():
             return self.network.disentangle(self.x, self.edge_index, carried, pick)
 
     def _optimize(self) -> None:
