@@ -138,11 +138,16 @@ class _Session:
             while not population.finished:
                 reports = population.epoch()
                 stopping = bool(stop)  # asked once: a later signal ends the next epoch
-                for report in reports:
+                sound = [report for report in reports if report.diverged is None]
+                for report in sound:
                     self._log(report)
-                for report in reports:
+                for report in sound:
                     on_epoch(self.members[report.place], report)
-                self._save_due(reports, stopping)
+                self._save_due(sound, stopping or sound != reports)
+                for report in reports:
+                    if report.diverged is not None:
+                        advice = f"lower lr (now {self.settings.lr:g})"
+                        raise DivergedError(f"{report.diverged}; {advice}")
                 if stop and stopping and not population.finished:
                     last = reports[-1]
                     seed = self.members[last.place].seed
@@ -184,9 +189,6 @@ class _Session:
         return result, trained
 
     def _log(self, report: Report) -> None:
-        if report.diverged is not None:
-            advice = f"lower lr (now {self.settings.lr:g})"
-            raise DivergedError(f"{report.diverged}; {advice}")
         if self.folder is not None:
             seed = self.members[report.place].seed
             self.folder.append_metrics({"seed": seed, **report.metrics})
