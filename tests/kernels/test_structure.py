@@ -7,6 +7,7 @@ import torch
 
 from lgdgcn import kernels
 from lgdgcn.errors import InputError
+from lgdgcn.kernels import dispatch
 from literal import neighbours as literal
 from literal.seeds import seeds
 
@@ -99,7 +100,7 @@ def test_unknown_backend(monkeypatch):
 def test_without_numba(monkeypatch):
     for name in ("numba", "lgdgcn.kernels.cpu"):
         monkeypatch.setitem(sys.modules, name, None)
-    kernels._compiled.cache_clear()
+    dispatch.compiled.cache_clear()
     try:
         monkeypatch.delenv("LGDGCN_BACKEND", raising=False)
         assert kernels.nearest(torch.randn(1, 3, 2), 1)[0].shape == (1, 3, 1)
@@ -107,4 +108,4 @@ def test_without_numba(monkeypatch):
         with pytest.raises(InputError, match=r"numba.*choose torch"):
             kernels.nearest(torch.randn(1, 3, 2), 1)
     finally:
-        kernels._compiled.cache_clear()
+        dispatch.compiled.cache_clear()

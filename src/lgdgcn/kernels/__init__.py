@@ -8,18 +8,11 @@ Most functions take one leading axis of members: models that are trained at once
 weights and hyper-parameters of its own.
 """
 
-import os
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from types import ModuleType
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from lgdgcn.errors import InputError
-from lgdgcn.kernels import reference
+from lgdgcn.kernels.dispatch import backend
 from lgdgcn.kernels.structure import Neighbours, Union, neighbours
 
 __all__ = [
@@ -80,7 +73,7 @@ def route(
             raise InputError(f"tau is {tau}; it must be above 0")
         tau = torch.full(z.shape[:-3], tau, dtype=z.dtype, device=z.device)
     members = z if z.dim() == 4 else z.unsqueeze(0)
-    units, chance = _backend("route", z)(
+    units, chance = backend("route", z)(
         members, edge_index, iterations, tau.reshape(-1), uniform_start, normalize_last
     )
     return (units, chance) if z.dim() == 4 else (units.squeeze(0), chance.squeeze(0))
@@ -105,7 +98,7 @@ def nearest(z: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if not 1 <= k <= z.size(1) - 1:
         raise InputError(f"k is {k}; with {z.size(1)} points it must be 1 to {z.size(1) - 1}")
     index: Tensor
-    index, distance = _backend("nearest", z)(z.detach(), k)
+    index, distance = backend("nearest", z)(z.detach(), k)
     return index, distance
 
 
@@ -119,13 +112,13 @@ def symmetrize(index: Tensor, keep: Tensor | None = None) -> Union:
     Returns:
         The undirected graph over B*N nodes, without self loops or duplicates.
     """
-    union: Union = _backend("symmetrize", index)(index, keep)
+    union: Union = backend("symmetrize", index)(index, keep)
     return union
 
 
 def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:
     """Sum the entries of every compressed row, `[nnz] -> [n]`; not differentiated."""
-    sums: Tensor = _backend("row_sums", weight)(weight.detach(), row_ptr)
+    sums: Tensor = backend("row_sums", weight)(weight.detach(), row_ptr)
     return sums
 
 
@@ -146,13 +139,13 @@ def aggregate(
         `[n, d]` rows left_i * (right_i x_i + sum_e weight_e right_s x_s), s = source_e.
     """
     fixed = weight.detach(), left.detach(), right.detach()
-    out: Tensor = _backend("aggregate", x)(x, row_ptr, source, *fixed)
+    out: Tensor = backend("aggregate", x)(x, row_ptr, source, *fixed)
     return out
 
 
 def unit_length(v: Tensor) -> Tensor:
     """Scale the last axis to Euclidean length 1; zero vectors stay zero, with zero gradient."""
-    unit: Tensor = _backend("unit_length", v)(v)
+    unit: Tensor = backend("unit_length", v)(v)
     return unit
 
 
@@ -172,7 +165,7 @@ def matmul(x: Tensor, weight: Tensor) -> Tensor:
     if x.dim() == 3 or x.requires_grad:
         return x @ weight
     members = weight if weight.dim() == 3 else weight.unsqueeze(0)
-    out: Tensor = _backend("matmul", weight)(x, members)
+    out: Tensor = backend("matmul", weight)(x, members)
     return out if weight.dim() == 3 else out.squeeze(0)
 
 
@@ -189,7 +182,7 @@ def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> 
         epoch: `[R]` int64.
         call: Tells the calls of one epoch apart.
     """
-    out: Tensor = _backend("dropout", x)(x, rate, seed, epoch, call)
+    out: Tensor = backend("dropout", x)(x, rate, seed, epoch, call)
     return out
 
 
@@ -205,7 +198,7 @@ def covariance(z: Tensor, centre: Tensor) -> Tensor:
     """
     if z.dim() == 3:
         return covariance(z.unsqueeze(0), centre.unsqueeze(0)).squeeze(0)
-    out: Tensor = _backend("covariance", z)(z.detach(), centre.detach())
+    out: Tensor = backend("covariance", z)(z.detach(), centre.detach())
     return out
 
 
@@ -223,7 +216,7 @@ def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
     if z.dim() == 3:
         parts = (part.unsqueeze(0) for part in (z, mean, matrices))
         return quadratic_forms(*parts).squeeze(0)
-    out: Tensor = _backend("quadratic_forms", z)(z, mean.detach(), matrices.detach())
+    out: Tensor = backend("quadratic_forms", z)(z, mean.detach(), matrices.detach())
     return out
 
 
@@ -240,7 +233,7 @@ def square_distances(z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
     """
     if z.dim() == 3:
         return square_distances(z.unsqueeze(0), mean.unsqueeze(0), maps.unsqueeze(0)).squeeze(0)
-    out: Tensor = _backend("square_distances", z)(z, mean.detach(), maps.detach())
+    out: Tensor = backend("square_distances", z)(z, mean.detach(), maps.detach())
     return out
 
 
@@ -255,7 +248,7 @@ def diversity_loss(log_rows: Tensor, jitter: float) -> Tensor:
         `[...]`, at least 0.
     """
     size = log_rows.size(-1)
-    loss: Tensor = _backend("diversity_loss", log_rows)(log_rows.reshape(-1, size, size), jitter)
+    loss: Tensor = backend("diversity_loss", log_rows)(log_rows.reshape(-1, size, size), jitter)
     return loss.view(log_rows.shape[:-2])
 
 
@@ -279,40 +272,4 @@ def adam(
         decay: `[R]` L2 penalties.
         step: `[R]` number of this step, from 1.
     """
-    _backend("adam", param)(param, grad, mean, square, lr, decay, step)
-
-
-_MODULES = {"numba": "lgdgcn.kernels.cpu", "triton": "lgdgcn.kernels.cuda"}
-
-
-def _backend(name: str, like: Tensor) -> Callable[..., Any]:
-    """The function for a tensor's device and type."""
-    wanted = os.environ.get("LGDGCN_BACKEND") or None
-    if wanted not in (None, "torch", *_MODULES):
-        choices = ", ".join(["torch", *_MODULES])
-        raise InputError(f"LGDGCN_BACKEND is {wanted!r}; choose one of {choices}")
-    fallback: Callable[..., Any] = getattr(reference, name)
-    if wanted == "torch":
-        return fallback
-    fitting = "numba" if like.device.type == "cpu" else "triton"
-    if wanted == "triton" and os.environ.get("TRITON_INTERPRET") == "1":
-        fitting = "triton"  # which then runs anywhere
-    if wanted not in (None, fitting):
-        message = f"LGDGCN_BACKEND is {wanted!r} but the tensor is on {like.device}; choose torch"
-        raise InputError(message)
-    if like.dtype in (torch.float16, torch.bfloat16):
-        return fallback
-    if fitting == "triton" and like.dtype == torch.float64:
-        return fallback
-    module, reason = _compiled(fitting)
-    if module is None and wanted is not None:
-        raise InputError(f"LGDGCN_BACKEND is {wanted!r} but {reason}; choose torch")
-    return getattr(module, name, fallback)
-
-
-@cache
-def _compiled(backend: str) -> tuple[ModuleType | None, str]:
-    try:
-        return import_module(_MODULES[backend]), ""
-    except (ImportError, RuntimeError) as error:  # numba refuses to load without a cache folder
-        return None, str(error)
+    backend("adam", param)(param, grad, mean, square, lr, decay, step)

@@ -1,18 +1,17 @@
 """Sparse features times the weights of every member on the CPU."""
 
-from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from lgdgcn.kernels.cpu_arrays import Array, row_cuts, to_numpy
 from lgdgcn.kernels.numba_shapes import shape_of
 from lgdgcn.kernels.numba_sparse import multiply_rows, sum_rows
+from lgdgcn.kernels.remembered import Remembered
+from lgdgcn.kernels.structure import CompressedRows, both_ways
 from lgdgcn.kernels.threads import even_cuts, in_parallel
 
 __all__ = ["matmul", "row_sums"]
@@ -29,8 +28,7 @@ class _Rows(NamedTuple):
     value: Array
 
 
-_remembered: MutableMapping[Tensor, tuple[int, torch.dtype, _Rows, _Rows]]
-_remembered = WeakTensorKeyDictionary()
+_remembered: Remembered[tuple[_Rows, _Rows]] = Remembered()
 
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
@@ -67,20 +65,18 @@ def _multiply(rows: _Rows, dense: Tensor) -> Tensor:
 
 
 def _both_ways(x: Tensor, dtype: torch.dtype) -> tuple[_Rows, _Rows]:
-    """The rows of x and of its transpose, remembered for as long as x lives unchanged."""
-    # inference tensors carry no version, so a change in them could not be seen
-    version = -1 if x.is_inference() else x._version
-    known = _remembered.get(x)
-    if known is not None and version >= 0 and known[:2] == (version, dtype):
-        return known[2:]
-    row_ptr, column, value = x.crow_indices(), x.col_indices(), x.values().detach().to(dtype)
-    rows = _Rows(*(to_numpy(part) for part in (row_ptr.long(), column.long(), value)))
-    node = np.repeat(np.arange(x.size(0)), np.diff(rows.row_ptr))
-    order = np.argsort(rows.column, kind="stable")
-    ends = np.cumsum(np.bincount(rows.column, minlength=x.size(1)))
-    columns = _Rows(np.concatenate([[0], ends]), node[order], rows.value[order])
-    _remembered[x] = (version, dtype, rows, columns)
-    return rows, columns
+    """The rows of x and of its transpose as arrays."""
+
+    def build() -> tuple[_Rows, _Rows]:
+        rows, columns = both_ways(x)
+        return _arrays(rows, dtype), _arrays(columns, dtype)
+
+    return _remembered.get(x, dtype, build)
+
+
+def _arrays(rows: CompressedRows, dtype: torch.dtype) -> _Rows:
+    index = rows.row_ptr.long(), rows.column.long()
+    return _Rows(*(to_numpy(part) for part in (*index, rows.value.to(dtype))))
 
 
 def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:

@@ -1,15 +1,14 @@
-"""Sparse structures that every backend shares: in-edges by target, and the union of two lists."""
+"""Sparse structures that every backend shares: in-edges by target, list unions, sparse rows."""
 
-from collections.abc import MutableMapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from lgdgcn.errors import InputError
+from lgdgcn.kernels.remembered import Remembered
 
-__all__ = ["Neighbours", "Union", "neighbours"]
+__all__ = ["CompressedRows", "Neighbours", "Union", "both_ways", "neighbours"]
 
 
 class Neighbours(NamedTuple):
@@ -45,14 +44,25 @@ class Union(NamedTuple):
     ends: Tensor
 
 
-_remembered: MutableMapping[Tensor, tuple[int, int, Neighbours]] = WeakTensorKeyDictionary()
+class CompressedRows(NamedTuple):
+    """Entries of a sparse matrix by row.
+
+    Attributes:
+        row_ptr: `[rows+1]` row boundaries.
+        column: `[nnz]`.
+        value: `[nnz]`.
+    """
+
+    row_ptr: Tensor
+    column: Tensor
+    value: Tensor
+
+
+_remembered: Remembered[Neighbours] = Remembered()
 
 
 def neighbours(edge_index: Tensor, num_nodes: int) -> Neighbours:
     """Sort edges by target, remembered for as long as `edge_index` lives unchanged.
-
-    Changes through autograd-visible in-place operations are noticed; writes through `.data` or a
-    NumPy view are not, because torch does not count them.
 
     Args:
         edge_index: `[2, E]` integer pairs, source first.
@@ -64,14 +74,16 @@ def neighbours(edge_index: Tensor, num_nodes: int) -> Neighbours:
     Raises:
         InputError: If `edge_index` is not `[2, E]` integers within `0..N-1`.
     """
-    # inference tensors carry no version, so a change in them could not be seen
-    version = -1 if edge_index.is_inference() else edge_index._version
-    known = _remembered.get(edge_index)
-    if known is not None and version >= 0 and known[:2] == (version, num_nodes):
-        return known[2]
-    built = _build(edge_index, num_nodes)
-    _remembered[edge_index] = (version, num_nodes, built)
-    return built
+    return _remembered.get(edge_index, num_nodes, lambda: _build(edge_index, num_nodes))
+
+
+def both_ways(x: Tensor) -> tuple[CompressedRows, CompressedRows]:
+    """The rows of a `torch.sparse_csr` matrix and those of its transpose."""
+    rows = CompressedRows(x.crow_indices(), x.col_indices(), x.values().detach().contiguous())
+    row = torch.repeat_interleave(rows.row_ptr.diff(), output_size=rows.column.numel())
+    order = torch.argsort(rows.column, stable=True)
+    ends = _boundaries(rows.column, x.size(1))
+    return rows, CompressedRows(ends, row[order], rows.value[order])
 
 
 def _build(edge_index: Tensor, num_nodes: int) -> Neighbours:

@@ -1,7 +1,6 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 """Products of a sparse feature matrix with the weights of many members, for Triton."""
 
-from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 
 import torch
@@ -9,7 +8,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.utils.weak import WeakTensorKeyDictionary
+
+from lgdgcn.kernels.remembered import Remembered
+from lgdgcn.kernels.structure import CompressedRows, both_ways
 
 __all__ = ["matmul"]
 
@@ -25,7 +26,7 @@ class _Rows(NamedTuple):
     longest: int
 
 
-_remembered: MutableMapping[Tensor, tuple[int, _Rows, _Rows]] = WeakTensorKeyDictionary()
+_remembered: Remembered[tuple[_Rows, _Rows]] = Remembered()
 
 
 def matmul(x: Tensor, weight: Tensor) -> Tensor:
@@ -49,25 +50,18 @@ class _Matmul(torch.autograd.Function):
 
 
 def _both_ways(x: Tensor) -> tuple[_Rows, _Rows]:
-    """The rows of x and of its transpose, remembered for as long as x lives unchanged."""
-    version = -1 if x.is_inference() else x._version
-    known = _remembered.get(x)
-    if known is not None and version >= 0 and known[0] == version:
-        return known[1:]
-    row_ptr, column, value = x.crow_indices(), x.col_indices(), x.values().detach()
-    row = torch.repeat_interleave(row_ptr.diff(), output_size=column.numel())
-    order = torch.argsort(column, stable=True)
-    column_ptr = column.new_zeros(x.size(1) + 1)
-    torch.cumsum(torch.bincount(column, minlength=x.size(1)), 0, out=column_ptr[1:])
-    rows = _rows(row_ptr, column, value.contiguous())
-    columns = _rows(column_ptr, row[order], value[order])
-    _remembered[x] = version, rows, columns
-    return rows, columns
+    """The rows of x and of its transpose in 32-bit indices."""
+
+    def build() -> tuple[_Rows, _Rows]:
+        rows, columns = both_ways(x)
+        return _narrow(rows), _narrow(columns)
+
+    return _remembered.get(x, None, build)
 
 
-def _rows(row_ptr: Tensor, column: Tensor, value: Tensor) -> _Rows:
-    longest = int(row_ptr.diff().max()) if row_ptr.numel() > 1 else 0
-    return _Rows(row_ptr.int(), column.int(), value, longest)
+def _narrow(rows: CompressedRows) -> _Rows:
+    longest = int(rows.row_ptr.diff().max()) if rows.row_ptr.numel() > 1 else 0
+    return _Rows(rows.row_ptr.int(), rows.column.int(), rows.value, longest)
 
 
 def _tile(rows: _Rows, columns: int) -> tuple[int, int]:

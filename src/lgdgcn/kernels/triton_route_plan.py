@@ -1,13 +1,13 @@
 """Which program takes which nodes when routing on a GPU, found once per edge_index."""
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakTensorKeyDictionary
 
-from lgdgcn.kernels.structure import Neighbours, neighbours
+from lgdgcn.kernels.remembered import Remembered
+from lgdgcn.kernels.structure import neighbours
 
 __all__ = ["Graph", "Rows", "Tile", "backward_tiles", "forward_tiles", "graph", "sum_tiles"]
 
@@ -114,7 +114,6 @@ class Graph(NamedTuple):
     """What routing on a GPU needs to know about the edges; entries are in order of their target.
 
     Attributes:
-        lists: What it was made of.
         incoming: In-edges of every node.
         outgoing: Out-edges of every node, as slots.
         source: `[E]` source of each entry.
@@ -122,7 +121,6 @@ class Graph(NamedTuple):
         slot: `[E]` position of each entry in the order of sources.
     """
 
-    lists: Neighbours
     incoming: Rows
     outgoing: Rows
     source: Tensor
@@ -130,27 +128,25 @@ class Graph(NamedTuple):
     slot: Tensor
 
 
-_remembered: MutableMapping[Tensor, Graph] = WeakTensorKeyDictionary()
+_remembered: Remembered[Graph] = Remembered()
 
 
 def graph(edge_index: Tensor, num_nodes: int) -> Graph:
     """Prepare a graph, remembered for as long as `edge_index` lives unchanged."""
+    return _remembered.get(edge_index, num_nodes, lambda: _build(edge_index, num_nodes))
+
+
+def _build(edge_index: Tensor, num_nodes: int) -> Graph:
     lists = neighbours(edge_index, num_nodes)
-    known = _remembered.get(edge_index)
-    if known is not None and known.lists is lists:
-        return known
     slot = torch.empty_like(lists.out_entry)
     slot[lists.out_entry] = torch.arange(slot.numel(), device=slot.device)
-    built = Graph(
-        lists,
+    return Graph(
         _rows(lists.row_ptr),
         _rows(lists.out_ptr),
         lists.source.int(),
         lists.order.int(),
         slot.int(),
     )
-    _remembered[edge_index] = built
-    return built
 
 
 def _rows(row_ptr: Tensor) -> Rows:

@@ -1,0 +1,58 @@
+"""Which backend runs a function: by the tensor's device and type, or as the environment says."""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lgdgcn.errors import InputError
+from lgdgcn.kernels import reference
+
+__all__ = ["backend", "compiled"]
+
+_MODULES = {"numba": "lgdgcn.kernels.cpu", "triton": "lgdgcn.kernels.cuda"}
+
+
+def backend(name: str, like: Tensor) -> Callable[..., Any]:
+    """The function of this name for tensors like this one.
+
+    A backend that lacks it leaves it to the reference.
+
+    Raises:
+        InputError: The environment asks for a backend that there is not, or that does not fit.
+    """
+    wanted = os.environ.get("LGDGCN_BACKEND") or None
+    if wanted not in (None, "torch", *_MODULES):
+        choices = ", ".join(["torch", *_MODULES])
+        raise InputError(f"LGDGCN_BACKEND is {wanted!r}; choose one of {choices}")
+    fallback: Callable[..., Any] = getattr(reference, name)
+    if wanted == "torch":
+        return fallback
+    fitting = "numba" if like.device.type == "cpu" else "triton"
+    if wanted == "triton" and os.environ.get("TRITON_INTERPRET") == "1":
+        fitting = "triton"  # which then runs anywhere
+    if wanted not in (None, fitting):
+        message = f"LGDGCN_BACKEND is {wanted!r} but the tensor is on {like.device}; choose torch"
+        raise InputError(message)
+    if like.dtype in (torch.float16, torch.bfloat16):
+        return fallback
+    if fitting == "triton" and like.dtype == torch.float64:
+        return fallback
+    module, reason = compiled(fitting)
+    if module is None and wanted is not None:
+        raise InputError(f"LGDGCN_BACKEND is {wanted!r} but {reason}; choose torch")
+    return getattr(module, name, fallback)
+
+
+@cache
+def compiled(name: str) -> tuple[ModuleType | None, str]:
+    """The module of a backend, or why it cannot be had."""
+    try:
+        return import_module(_MODULES[name]), ""
+    except (ImportError, RuntimeError) as error:  # numba refuses to load without a cache folder
+        return None, str(error)
