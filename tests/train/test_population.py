@@ -481,3 +481,30 @@ def test_the_network_of_a_population_has_one_axis_more():
     lone = population.model(1, "model").state_dict()
     for name, tensor in population.network.state_dict().items():
         assert torch.equal(tensor[1], lone[name])
+
+
+@pytest.mark.parametrize(("variant", "layers"), [("paper", 1), ("released", 2)])
+def test_the_gpu_kernels_train_the_same(monkeypatch, variant, layers):
+    pytest.importorskip("triton")
+    device = "cuda" if torch.cuda.is_available() else "cpu"  # there in Triton's interpreter
+    data = toy_graph(nodes=24).to(device)
+    data.x = data.x.to_sparse_csr()
+    settings = Settings(
+        hidden_channels=16,
+        num_layers=layers,
+        iterations=2,
+        k=3,
+        dropout=0.3,
+        variant=variant,
+        epochs=2,
+    )
+    losses = []
+    for backend in ("torch", "triton"):
+        monkeypatch.setenv("LGDGCN_BACKEND", backend)
+        population = Population(data, [Member(settings, 0), Member(settings, 1)])
+        reports = []
+        population.train(reports.append)
+        losses.append([tuple(report.metrics.values()) for report in reports])
+    assert len(losses[0]) == 4
+    for want, found in zip(*losses, strict=True):
+        assert found == pytest.approx(want, rel=1e-3, abs=1e-4)
