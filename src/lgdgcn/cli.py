@@ -125,7 +125,7 @@ def train(
     ] = None,
 ) -> None:
     """Train a model on a graph and show how good it is."""
-    from lgdgcn.commands.graph_source import GraphSource
+    from lgdgcn.data.source import GraphSource
     from lgdgcn.commands.train import train as run
 
     run(

@@ -8,6 +8,7 @@ import dataclasses
 import difflib
 import json
 import math
+import re
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
@@ -21,6 +22,7 @@ __all__ = [
     "from_toml",
     "parse_assignments",
     "preset",
+    "preset_names",
     "preset_note",
     "resolve",
     "to_toml",
@@ -161,7 +163,8 @@ def to_toml(table: str, values: dict[str, Any]) -> str:
 def preset(dataset: str, model: str, variant: str | None = None) -> dict[str, Any]:
     """Return the shipped settings of a model on a data set.
 
-    Without such settings those of the model on any data set, and without these none.
+    Without such settings those of the model on any data set, and without these none. A generated
+    graph such as ``synthetic:average_degree=6`` without its own has those of ``synthetic``.
     """
     return dict(_preset_file(dataset, model, variant).get("settings", {}))
 
@@ -172,9 +175,23 @@ def preset_note(dataset: str, model: str, variant: str | None = None) -> str | N
     return note
 
 
+def preset_names(dataset: str, model: str, variant: str | None = None) -> list[str]:
+    """Names of the presets that would do, the best first.
+
+    Example:
+        >>> preset_names("synthetic:average_degree=6", "gcn")
+        ['synthetic_average_degree_6-gcn-paper', 'synthetic_average_degree_6-gcn', \
+'synthetic-gcn-paper', 'synthetic-gcn', 'gcn']
+    """
+    own = re.sub(r"[^a-z0-9.]+", "_", dataset.lower())
+    graphs = dict.fromkeys([own, dataset.partition(":")[0]])
+    endings = (f"{model}-{variant or 'paper'}", model)
+    return [*(f"{graph}-{ending}" for graph in graphs for ending in endings), model]
+
+
 def _preset_file(dataset: str, model: str, variant: str | None) -> dict[str, Any]:
     folder = resources.files("lgdgcn") / "presets"
-    for name in (f"{dataset}-{model}-{variant or 'paper'}", f"{dataset}-{model}", model):
+    for name in preset_names(dataset, model, variant):
         file = folder / f"{name}.toml"
         if file.is_file():
             return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -3,7 +3,7 @@
 import torch
 
 from lgdgcn.commands.console import out, print_table
-from lgdgcn.commands.graph_source import GraphSource
+from lgdgcn.data.source import GraphSource
 from lgdgcn.data import available, get
 from lgdgcn.train.task import Task
 

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.analysis.disentanglement import both_directions
 from lgdgcn.commands.console import out as console
-from lgdgcn.commands.graph_source import GraphSource
+from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.models import LGDOutput
 from lgdgcn.runtime import select_device, set_threads

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.analysis.disentanglement import edge_attribution, routing_entropy
 from lgdgcn.commands.console import epoch_progress, out, percent, print_table
-from lgdgcn.commands.graph_source import GraphSource
+from lgdgcn.data.source import GraphSource
 from lgdgcn.config import (
     Settings,
     from_toml,
@@ -95,7 +95,7 @@ def train(
         message = f"{error}; saved, repeat the command with --resume --out {path} to go on"
         raise StoppedError(message, error.exit_code) from None
     _print(source.name, results)
-    if not own and source.dataset.lower() == source.preset_name:
+    if not own and source.dataset.lower() == source.name:
         _print_notes(source.preset_name, results)
     out.print(f"run folder: {path}", soft_wrap=True)
 

@@ -55,10 +55,11 @@ class MemberState:
     progress: Progress = field(default_factory=Progress)
     tensors: dict[str, Tensor] = field(default_factory=dict)  # model.*, best.*, mean.*, square.*
     diverged: bool = False
+    retired: bool = False  # given up, see Population.retire
 
     def finished(self, settings: Settings) -> bool:
         """Whether there is nothing left to train."""
-        return self.diverged or self.progress.finished(settings)
+        return self.diverged or self.retired or self.progress.finished(settings)
 
     def part(self, name: str) -> dict[str, Tensor]:
         """The tensors of one part, without its name; none where the member is new."""

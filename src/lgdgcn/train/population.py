@@ -6,7 +6,7 @@ and repeat it; what the host wants to know of an epoch is a row of numbers per m
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -77,6 +77,12 @@ class Population:
         self._release_finished()
         return reports
 
+    def retire(self, places: Iterable[int]) -> None:
+        """Give up members; they keep the best they have seen."""
+        for place in places:
+            self.states[place].retired = True
+        self._release_finished()
+
     def state(self, place: int) -> MemberState:
         """A copy of where a member stands."""
         state = self.states[place]
@@ -126,7 +132,7 @@ class Population:
         for place, row in zip(self.places, rows.tolist(), strict=True):
             member, state, metric = self.members[place], self.states[place], self.task.metric
             reading = Reading.of(self._terms, row)
-            if reading.active and not state.diverged:
+            if reading.active and not (state.diverged or state.retired):
                 yield report_epoch(place, member, state, reading, metric, seconds)
 
     def _release_finished(self) -> None:

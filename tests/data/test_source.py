@@ -5,7 +5,7 @@ import torch
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, call, rows
-from lgdgcn.commands.graph_source import GraphSource
+from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 
 MASKS = ("train_mask", "val_mask", "test_mask")

@@ -8,7 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.config import parse_assignments
-from lgdgcn.data import load
+from lgdgcn.data.registry import load
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.splits import sized_split
 from lgdgcn.data.user_graph import read_graph
@@ -60,8 +60,8 @@ class GraphSource:
 
     @property
     def preset_name(self) -> str:
-        """Name that presets go by; a user's folder has none, whatever it is called."""
-        return "" if self.is_folder else self.name
+        """Name that presets go by, with the generator's options; a user's folder has none."""
+        return "" if self.is_folder else self.dataset.lower()
 
     @property
     def varies_with_seed(self) -> bool:

@@ -1,0 +1,1 @@
+"""Hyper-parameter search: Optuna asks, populations answer, the validation set decides."""
