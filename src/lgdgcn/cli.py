@@ -45,6 +45,17 @@ Examples:
   lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
 """
 
+TUNE_EXAMPLES = """
+Examples:
+
+  lgdgcn tune cora --variant released --trials 200
+
+  lgdgcn tune my-graph/ --model gcn --trials 50 --space my-space.toml
+
+  lgdgcn tune cora --storage postgresql://user@host/studies --resume   (on as many machines as
+  there are)
+"""
+
 BENCH_EXAMPLES = """
 Examples:
 
@@ -53,6 +64,14 @@ Examples:
   lgdgcn bench --size pubmed --layers 1
 
   lgdgcn bench --scaling --out bench/
+"""
+
+REPRODUCE_EXAMPLES = """
+Examples:
+
+  lgdgcn reproduce --quick
+
+  lgdgcn reproduce table2 fig-k --device cuda --out runs/paper
 """
 
 
@@ -125,8 +144,8 @@ def train(
     ] = None,
 ) -> None:
     """Train a model on a graph and show how good it is."""
-    from lgdgcn.data.source import GraphSource
     from lgdgcn.commands.train import train as run
+    from lgdgcn.data.source import GraphSource
 
     run(
         GraphSource(dataset, root, split, features),
@@ -140,6 +159,64 @@ def train(
         resume=resume,
         overwrite=overwrite,
         compare=[name.strip() for name in compare.split(",") if name.strip()],
+    )
+
+
+@app.command(epilog=TUNE_EXAMPLES)
+def tune(
+    dataset: Annotated[str, typer.Argument(help="A data set or a folder, as for train.")],
+    model: Annotated[
+        str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii or mlp.")
+    ] = "lgdgcn",
+    variant: Annotated[
+        str | None, typer.Option(help="paper or released.", show_default="paper")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Settings to try, by all workers together.")] = 200,
+    seeds: Annotated[int, typer.Option(help="Trainings per trial, at least 3.")] = 3,
+    space: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file with the ranges to search.", show_default="the paper's ranges"
+        ),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            help="File of the study, or an Optuna URL such as postgresql://user@host/studies.",
+            show_default="study.log in the output folder",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a study, or join others in it.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for preset, plots and table.", show_default="runs/tune/DATASET-MODEL"
+        ),
+    ] = None,
+    root: Annotated[
+        str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
+    ] = None,
+) -> None:
+    """Search for a model's best settings on validation and leave them as a preset."""
+    from lgdgcn.commands.tune import tune as run
+    from lgdgcn.data.source import GraphSource
+
+    run(
+        GraphSource(dataset, root),
+        model=model,
+        variant=variant,
+        trials=trials,
+        seeds=seeds,
+        space=space,
+        storage=storage,
+        workers=workers,
+        resume=resume,
+        device=device,
+        folder=out,
     )
 
 
@@ -191,6 +268,40 @@ def bench(
     from lgdgcn.commands.bench import bench as run
 
     run(device=device, size=size, layers=layers, scaling=scaling, as_json=as_json, folder=out)
+
+
+@app.command(epilog=REPRODUCE_EXAMPLES)
+def reproduce(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="table1 to table4, fig-units, fig-correlation, fig-embedding, fig-lambda, fig-k, "
+            "fig-factors, or all.",
+            show_default="all",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two seeds and short trainings: minutes, not hours.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the report and all results; what is there is not trained again.",
+            show_default="runs/reproduce, runs/reproduce-quick",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    root: Annotated[
+        str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
+    ] = None,
+) -> None:
+    """Train what the paper shows, and write a report with its numbers beside ours.
+
+    Interrupted, it goes on where it stopped when the command is repeated.
+    """
+    from lgdgcn.commands.reproduce import reproduce as run
+
+    run(what or [], quick=quick, folder=out, device=device, root=root)
 
 
 @data_app.command("list", epilog="Example: lgdgcn data list")

@@ -11,7 +11,7 @@ from types import FrameType
 import numpy as np
 import torch
 
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, StoppedError
 
 __all__ = [
     "StopRequest",
@@ -80,6 +80,11 @@ class StopRequest:
     def exit_code(self) -> int:
         """128 plus the signal's number."""
         return 128 + int(self.signal or 0)
+
+    def check(self, message: str) -> None:
+        """Raise where a signal has come."""
+        if self:
+            raise StoppedError(message, self.exit_code)
 
 
 @contextmanager

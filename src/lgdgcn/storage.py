@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import stat
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from numbers import Number
@@ -24,6 +25,7 @@ __all__ = [
     "atomic_write",
     "cannot_write",
     "csv_cell",
+    "make_folder",
     "remove_leftovers",
     "to_json",
     "write_csv",
@@ -122,6 +124,21 @@ def cannot_write(path: str | Path, error: OSError) -> InputError:
     reason = error.strerror or str(error)
     fix = _FIXES.get(error.errno or 0, "choose a folder you can write to")
     return InputError(f"cannot write {path}: {reason}; {fix}")
+
+
+def make_folder(path: str | Path) -> Path:
+    """Make a folder with its parents and see that it can be written to, before any work is done."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"probe")
+    except FileExistsError as error:  # a file stands where the folder should be
+        refused = NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        raise cannot_write(path, refused) from error
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    return folder
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:

@@ -44,7 +44,7 @@ def test_any_units_give_a_picture(tmp_path, z):
 
 @pytest.mark.parametrize("title", ["a $b$ ^_{ c", "$", "größe ☃", "x" * 300])
 def test_a_title_is_text(tmp_path, title, monkeypatch):
-    monkeypatch.setattr(plots, "_map", lambda points, seed: points[:, :2])
+    monkeypatch.setattr(plots, "tsne_map", lambda points, seed: points[:, :2])
     plots.plot_units(units(4, 2, 2), tmp_path / "units.png", title)
     assert (tmp_path / "units.png").stat().st_size > 1000
 
@@ -56,20 +56,22 @@ def test_the_same_units_give_the_same_picture(tmp_path):
 
 
 def test_factors_have_colours_of_their_own():
-    assert len({plots._color(m) for m in range(16)}) == 16
+    assert len({plots.factor_color(m) for m in range(16)}) == 16
 
 
 def test_large_graphs_are_sampled(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(plots, "MOST_POINTS", 40)
-    monkeypatch.setattr(plots, "_map", lambda points, seed: seen.append(points) or points[:, :2])
+    monkeypatch.setattr(
+        plots, "tsne_map", lambda points, seed: seen.append(points) or points[:, :2]
+    )
     plots.plot_units(units(500, 4, 2), tmp_path / "units.png", "Units")
     assert seen[0].shape == (40, 2)
 
 
 @pytest.mark.parametrize("old", [None, b"the figure before"])
 def test_a_failed_plot_leaves_nothing_half_written(tmp_path, monkeypatch, old):
-    monkeypatch.setattr(plots, "_map", lambda points, seed: points[:, :2])
+    monkeypatch.setattr(plots, "tsne_map", lambda points, seed: points[:, :2])
 
     def fail(self, file, **options):
         file.write(b"half")
@@ -87,7 +89,7 @@ def test_a_failed_plot_leaves_nothing_half_written(tmp_path, monkeypatch, old):
 def test_correlation_against_numpy():
     values = np.random.default_rng(0).normal(size=(30, 4))
     values[:, 2] = 3.0
-    found = plots._correlation(values)
+    found = plots.channel_correlation(values)
     kept = [0, 1, 3]
     assert np.allclose(found[np.ix_(kept, kept)], np.abs(np.corrcoef(values[:, kept].T)))
     assert not found[2].any()

@@ -259,3 +259,16 @@ def test_matmul_forgets_a_matrix_that_is_gone():
     del x
     gc.collect()
     assert len(triton_matmul._remembered) == before
+
+
+def test_matmul_with_own_values_of_every_member():
+    x = (torch.rand(9, 7) * (torch.rand(9, 7) > 0.6)).to_sparse_csr().to(DEVICE)
+    values = torch.randn(3, x.values().numel(), device=DEVICE)
+    dense = torch.stack(
+        [
+            torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), own, x.shape).to_dense()
+            for own in values
+        ]
+    )
+    own = partial(matmul, x, values=values)
+    check(own, partial(torch.matmul, dense.double()), torch.randn(3, 7, 5))

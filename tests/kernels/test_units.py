@@ -292,3 +292,17 @@ def test_adam_writes_through_strides(backend):
         moments = torch.zeros_like(p), torch.zeros_like(p)
         kernels.adam(p, grad, *moments, 0.1 * ones, 0 * ones, ones.long())
     torch.testing.assert_close(param, other)
+
+
+def test_matmul_with_own_values_of_every_member(backend):
+    x = (torch.rand(9, 7) * (torch.rand(9, 7) > 0.6)).to_sparse_csr()
+    values, weight = torch.randn(3, x.values().numel()), torch.randn(3, 7, 5)
+    dense = torch.stack(
+        [
+            torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), own, x.shape).to_dense()
+            for own in values
+        ]
+    )
+    out, grad = gradient(lambda weight: kernels.matmul(x, weight, values), weight)
+    expected = gradient(lambda weight: dense @ weight, weight)
+    torch.testing.assert_close((out, grad), expected)

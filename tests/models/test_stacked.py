@@ -170,11 +170,20 @@ def test_one_pass_equals_turns(name, rates):
 
 
 @BASELINES
-def test_one_pass_makes_sparse_features_dense(name):
+@pytest.mark.parametrize("training", [False, True])
+def test_one_pass_keeps_sparse_features_sparse(name, training):
     data = toy_graph(dtype=torch.float64)
-    stacked = stack(models_of(name)).eval()
-    once = at_once(stacked, data.x.to_sparse_csr(), data.edge_index, None)
-    close(once, stacked(data.x, data.edge_index))
+    x = data.x.to_sparse_csr()
+    stacked = stack(models_of(name)).train(training)
+    own = streams if training else lambda: None
+    turns = stacked(x, data.edge_index, own())
+    once = at_once(stacked, x, data.edge_index, own())
+    close(once, turns)
+    gradients = [
+        torch.autograd.grad(logits.square().sum(), [*stacked.parameters()])
+        for logits in (turns, once)
+    ]
+    close(*gradients)
 
 
 @BASELINES

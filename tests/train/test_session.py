@@ -13,7 +13,7 @@ from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.session import SeedResult, _members_at_once, summary, train_seed, train_seeds
+from lgdgcn.train.session import SeedResult, members_at_once, summary, train_seed, train_seeds
 from models.toy import toy_graph
 
 CPU = torch.device("cpu")
@@ -58,7 +58,7 @@ def test_the_model_of_the_best_seed_is_kept(monkeypatch, values, best, at_once):
             return result(seed, val=values[seed]), lambda: f"model {seed} on {graph}"
 
     monkeypatch.setattr("lgdgcn.train.session._Session", Session)
-    monkeypatch.setattr("lgdgcn.train.session._members_at_once", lambda *args: at_once)
+    monkeypatch.setattr("lgdgcn.train.session.members_at_once", lambda *args: at_once)
     load = "graph {}".format
     results, kept = train_seeds(load, SETTINGS, "lgdgcn", range(len(values)), CPU)
     assert [r.seed for r in results] == list(range(len(values)))
@@ -229,7 +229,7 @@ def sorted_lines(folder):
 @pytest.mark.parametrize("at_once", [2, 64])
 @pytest.mark.parametrize("calls", [5, 7])
 def test_a_kill_between_the_checkpoints_of_two_seeds(tmp_path, monkeypatch, model, at_once, calls):
-    monkeypatch.setattr("lgdgcn.train.session._members_at_once", lambda *args: at_once)
+    monkeypatch.setattr("lgdgcn.train.session.members_at_once", lambda *args: at_once)
     with RunFolder(tmp_path / "whole") as whole:
         expected, best = train_seeds(split_of, SETTINGS, model, SEEDS, CPU, whole)
     real, saved = checkpoint.save, []
@@ -294,7 +294,7 @@ def test_a_stop_saves_every_seed_and_finished_ones_stay(tmp_path, model):
 def test_as_many_seeds_at_once_whatever_k_is():
     wide = replace(SETTINGS, k=35)
     endless = replace(SETTINGS, k=10**400)
-    at_once = [_members_at_once(toy_graph(), s, CPU) for s in (SETTINGS, wide, endless)]
+    at_once = [members_at_once(toy_graph(), s, CPU) for s in (SETTINGS, wide, endless)]
     assert at_once == [64, 64, 64]
 
 

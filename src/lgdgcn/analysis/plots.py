@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lgdgcn.storage import atomic_write
 
-__all__ = ["COLORS", "plot_units"]
+__all__ = ["COLORS", "channel_correlation", "factor_color", "plot_units", "tsne_map"]
 
 # Okabe-Ito, told apart by colour-blind readers; more factors get lighter shades of them
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
@@ -37,17 +37,21 @@ def plot_units(units: Tensor, path: Path, title: str, seed: int = 0) -> None:
     figure = Figure(figsize=(10.5, 4.8), layout="constrained")  # no pyplot: no backend is chosen
     left, right = figure.subplots(1, 2)
     figure.suptitle(title, fontsize=13, parse_math=False)  # a $ in a name is a $
-    position = _map(points, seed)
+    position = tsne_map(points, seed)
     for m in range(factors):
         mine = factor == m
-        left.scatter(*position[mine].T, s=7, color=_color(m), linewidths=0, label=f"factor {m + 1}")
+        left.scatter(
+            *position[mine].T, s=7, color=factor_color(m), linewidths=0, label=f"factor {m + 1}"
+        )
     left.set_title("t-SNE map of the units", fontsize=11)
     left.set_xticks([])
     left.set_yticks([])
     left.legend(markerscale=2.5, frameon=False, ncols=min(factors, 4), loc="upper center",
                 bbox_to_anchor=(0.5, -0.01), handletextpad=0.1, columnspacing=1.0)  # fmt: skip
 
-    image = right.imshow(_correlation(values.reshape(nodes, -1)), vmin=0, vmax=1, cmap="magma_r")
+    image = right.imshow(
+        channel_correlation(values.reshape(nodes, -1)), vmin=0, vmax=1, cmap="magma_r"
+    )
     for m in range(1, factors):
         right.axhline(m * channels - 0.5, color="white", linewidth=1)
         right.axvline(m * channels - 0.5, color="white", linewidth=1)
@@ -61,13 +65,14 @@ def plot_units(units: Tensor, path: Path, title: str, seed: int = 0) -> None:
     atomic_write(path, lambda file: figure.savefig(file, format="png", dpi=150))
 
 
-def _color(factor: int) -> tuple[float, ...]:
+def factor_color(factor: int) -> tuple[float, float, float]:
     """One hue per factor; each further round of them halfway to white from the one before."""
     shade, hue = divmod(factor, len(COLORS))
-    return tuple(1 - (1 - part) / 2**shade for part in to_rgb(COLORS[hue]))
+    red, green, blue = (1 - (1 - part) / 2**shade for part in to_rgb(COLORS[hue]))
+    return red, green, blue
 
 
-def _map(points: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
+def tsne_map(points: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
     """Two dimensions by t-SNE; too few or identical points fall back to their first two."""
     from sklearn.manifold import TSNE
 
@@ -79,7 +84,7 @@ def _map(points: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float64]:
     return np.asarray(tsne.fit_transform(points), dtype=np.float64)
 
 
-def _correlation(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def channel_correlation(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Absolute correlation of the columns; 0 where a column is constant."""
     centred = values - values.mean(0)
     norm = np.linalg.norm(centred, axis=0)

@@ -3,8 +3,8 @@
 import torch
 
 from lgdgcn.commands.console import out, print_table
-from lgdgcn.data.source import GraphSource
 from lgdgcn.data import available, get
+from lgdgcn.data.source import GraphSource
 from lgdgcn.train.task import Task
 
 __all__ = ["get_set", "list_sets", "show_info"]

@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 
 from lgdgcn.analysis.disentanglement import edge_attribution, routing_entropy
 from lgdgcn.commands.console import epoch_progress, out, percent, print_table
-from lgdgcn.data.source import GraphSource
 from lgdgcn.config import (
     Settings,
     from_toml,
@@ -24,6 +23,7 @@ from lgdgcn.config import (
     resolve,
     to_toml,
 )
+from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import (

@@ -6,7 +6,19 @@ from typing import Literal
 
 from lgdgcn.experiments.cell import Cell
 
-__all__ = ["Curves", "Entry", "Exhibit", "Panel", "Picture", "Row", "Series", "Table", "View"]
+__all__ = [
+    "Curves",
+    "Entry",
+    "Exhibit",
+    "Facts",
+    "Panel",
+    "Picture",
+    "Row",
+    "Series",
+    "Table",
+    "View",
+    "cells",
+]
 
 
 @dataclass(frozen=True)
@@ -97,3 +109,19 @@ class Picture:
 
 
 Exhibit = Table | Curves | Picture
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A table of plain text, such as the statistics of the data."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+
+def cells(exhibit: Exhibit) -> list[Cell]:
+    """What has to be trained for an exhibit, in its order; the same cell may come twice."""
+    if isinstance(exhibit, Picture):
+        return [view.cell for view in exhibit.views]
+    return [entry.cell for entry in exhibit.entries()]

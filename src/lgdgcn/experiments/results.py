@@ -1,7 +1,10 @@
 """Finished trainings, kept by the hash of their configuration, so that nothing is trained twice."""
 
 import json
+import math
 import statistics
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lgdgcn.experiments.cell import Cell
-from lgdgcn.storage import atomic_write, write_json
+from lgdgcn.storage import atomic_write, cannot_write, write_json
 
 __all__ = ["Mean", "Results", "Run"]
 
@@ -28,9 +31,11 @@ class Run:
         data: Fingerprint of the graph and its split.
         epochs: How many were trained.
         seconds: How long that took, its share of the population.
-        scores: Scores on ``"val"`` and ``"test"`` by metric, e.g. ``scores["test"]["micro_f1"]``.
+        scores: Scores on ``"val"`` and ``"test"`` by metric, e.g. ``scores["test"]["micro_f1"]``;
+            ``None`` where there is nothing to score.
         local_scores: The same with the latent graphs off at test time; empty without any.
         factors: ``routing_entropy`` and, where factors are known, ``edge_attribution``.
+        diverged: Which loss was no number, where training failed; such a run has no scores.
     """
 
     seed: int
@@ -40,6 +45,7 @@ class Run:
     scores: Scores
     local_scores: Scores = field(default_factory=dict)
     factors: dict[str, float] = field(default_factory=dict)
+    diverged: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ class Mean:
     @property
     def error(self) -> float:
         """Standard error of the mean."""
-        return self.std / self.count**0.5
+        return self.std / math.sqrt(self.count)
 
 
 class Results:
@@ -68,10 +74,13 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(folder, error) from error
 
     def runs(self, cell: Cell) -> dict[int, Run]:
-        """The finished runs of a cell's configuration by seed, also of seeds it does not ask for."""
+        """The finished runs of a cell's configuration by seed, also of seeds nobody asks for."""
         try:
             content = json.loads(self._file(cell).read_text(encoding="utf-8"))
             if content["configuration"] != json.loads(json.dumps(cell.configuration)):
@@ -92,25 +101,40 @@ class Results:
         return [seed for seed in cell.seeds if seed not in known]
 
     def mean(self, cell: Cell, metric: str, part: str = "test", *, local: bool = False) -> Mean:
-        """Summarise a score over a cell's seeds; ``local`` is with latent graphs off at test time."""
+        """Summarise a score over a cell's seeds; ``local``: with latent graphs off at test time."""
         known = self.runs(cell)
         runs = [known[seed] for seed in cell.seeds]
-        scores = [(run.local_scores if local else run.scores)[part][metric] for run in runs]
+        kept = [run.local_scores if local else run.scores for run in runs if not run.diverged]
+        scores = [scores[part][metric] for scores in kept]
         return Mean.of(score for score in scores if score is not None)
 
+    def best(self, cell: Cell) -> Run | None:
+        """The run with the highest headline score on validation, of equal ones the first."""
+        known = self.runs(cell)
+        runs = [known[seed] for seed in cell.seeds if seed in known]
+        scored = [run for run in runs if _validation(run) is not None]
+        return max(scored, key=lambda run: (_validation(run), -run.seed), default=None)
+
     def units(self, cell: Cell) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays kept of a cell's best run, see :meth:`keep_units`."""
+        """The arrays kept of a cell's best run, see :meth:`keep_units`; ``None`` if damaged."""
         try:
             with np.load(self._file(cell, ".npz"), allow_pickle=False) as file:
                 return dict(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
             return None
 
     def keep_units(self, cell: Cell, arrays: Arrays) -> None:
-        """Keep ``units_1`` .. ``units_L`` ``[N, M, d]``, ``y``, ``test_mask`` and ``y_factor``."""
-        atomic_write(
-            self._file(cell, ".npz"), lambda file: np.savez_compressed(file, **dict(arrays))
-        )
+        """Keep ``units_1`` .. ``units_L`` ``[N, M, d]``, ``y``, ``test_mask`` and ``y_factor``.
+
+        Where the factors are not known there is no ``y_factor``. ``seed`` and ``data`` say which
+        run they are from.
+        """
+        named: dict[str, Any] = dict(arrays)
+        atomic_write(self._file(cell, ".npz"), lambda file: np.savez_compressed(file, **named))
 
     def _file(self, cell: Cell, ending: str = ".json") -> Path:
         return self.folder / f"{cell.key}{ending}"
+
+
+def _validation(run: Run) -> float | None:
+    return next(iter(run.scores.get("val", {}).values()), None)

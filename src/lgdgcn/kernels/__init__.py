@@ -149,17 +149,21 @@ def unit_length(v: Tensor) -> Tensor:
     return unit
 
 
-def matmul(x: Tensor, weight: Tensor) -> Tensor:
+def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     """Multiply features by the weights of every member.
 
     Args:
         x: `[N, F]` dense or `torch.sparse_csr`, shared by all members and not differentiated; or
             `[*, N, F]` dense, one for each member.
         weight: `[*, F, H]`; differentiable.
+        values: `[R, nnz]`, where every member has own entries in the places of a sparse `x`.
 
     Returns:
         `[*, N, H]`.
     """
+    if values is not None:
+        own: Tensor = backend("matmul", weight)(x, weight, values)
+        return own
     if x.layout == torch.sparse_coo:
         x = x.to_sparse_csr()
     if x.dim() == 3 or x.requires_grad:

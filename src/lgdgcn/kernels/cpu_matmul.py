@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from lgdgcn.kernels import reference
 from lgdgcn.kernels.cpu_arrays import Array, row_cuts, to_numpy
 from lgdgcn.kernels.numba_shapes import shape_of
 from lgdgcn.kernels.numba_sparse import multiply_rows, sum_rows
@@ -31,8 +32,10 @@ class _Rows(NamedTuple):
 _remembered: Remembered[tuple[_Rows, _Rows]] = Remembered()
 
 
-def matmul(x: Tensor, weight: Tensor) -> Tensor:
+def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     """See `lgdgcn.kernels.matmul`."""
+    if values is not None:  # members take turns on the CPU, so nobody asks for it here
+        return reference.matmul(x, weight, values)
     if x.layout != torch.sparse_csr:
         return torch.matmul(x, weight)
     out: Tensor = _Matmul.apply(x, weight)  # type: ignore[no-untyped-call]

@@ -180,8 +180,12 @@ def aggregate(
     return (total * left.to(scaled.dtype).unsqueeze(1)).to(x.dtype)
 
 
-def matmul(x: Tensor, weight: Tensor) -> Tensor:
+def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     """See `lgdgcn.kernels.matmul`."""
+    if values is not None:
+        rows = torch.repeat_interleave(x.crow_indices().diff(), output_size=values.size(-1))
+        terms = values.unsqueeze(-1) * weight[:, x.col_indices()]  # [R, nnz, H]
+        return terms.new_zeros(len(weight), x.size(0), weight.size(-1)).index_add(1, rows, terms)
     if x.layout != torch.sparse_csr:
         return x @ weight
     members, features, width = weight.shape

@@ -51,11 +51,13 @@ class CompressedRows(NamedTuple):
         row_ptr: `[rows+1]` row boundaries.
         column: `[nnz]`.
         value: `[nnz]`.
+        order: `[nnz]` position of each entry in the matrix it was made from.
     """
 
     row_ptr: Tensor
     column: Tensor
     value: Tensor
+    order: Tensor
 
 
 _remembered: Remembered[Neighbours] = Remembered()
@@ -79,11 +81,13 @@ def neighbours(edge_index: Tensor, num_nodes: int) -> Neighbours:
 
 def both_ways(x: Tensor) -> tuple[CompressedRows, CompressedRows]:
     """The rows of a `torch.sparse_csr` matrix and those of its transpose."""
-    rows = CompressedRows(x.crow_indices(), x.col_indices(), x.values().detach().contiguous())
-    row = torch.repeat_interleave(rows.row_ptr.diff(), output_size=rows.column.numel())
-    order = torch.argsort(rows.column, stable=True)
-    ends = _boundaries(rows.column, x.size(1))
-    return rows, CompressedRows(ends, row[order], rows.value[order])
+    column, value = x.col_indices(), x.values().detach().contiguous()
+    as_given = torch.arange(column.numel(), device=column.device)
+    rows = CompressedRows(x.crow_indices(), column, value, as_given)
+    row = torch.repeat_interleave(rows.row_ptr.diff(), output_size=column.numel())
+    order = torch.argsort(column, stable=True)
+    ends = _boundaries(column, x.size(1))
+    return rows, CompressedRows(ends, row[order], value[order], order)
 
 
 def _build(edge_index: Tensor, num_nodes: int) -> Neighbours:

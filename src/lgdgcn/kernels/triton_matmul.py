@@ -22,31 +22,39 @@ class _Rows(NamedTuple):
 
     row_ptr: Tensor
     column: Tensor
-    value: Tensor
+    value: Tensor  # [nnz], or [R, nnz] where every member has own values
+    order: Tensor
     longest: int
+
+    def of(self, values: Tensor | None) -> "_Rows":
+        """The same places with own values of every member."""
+        return self if values is None else self._replace(value=values[:, self.order])
 
 
 _remembered: Remembered[tuple[_Rows, _Rows]] = Remembered()
 
 
-def matmul(x: Tensor, weight: Tensor) -> Tensor:
+def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     """See `lgdgcn.kernels.matmul`."""
     if x.layout != torch.sparse_csr:
         return x @ weight
-    out: Tensor = _Matmul.apply(weight, *_both_ways(x))
+    rows, columns = _both_ways(x)
+    out: Tensor = _Matmul.apply(weight, rows, columns, None if values is None else values.detach())
     return out
 
 
 class _Matmul(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, rows: _Rows, columns: _Rows) -> Tensor:
-        ctx.columns = columns
-        return _multiply(rows, weight)
+    def forward(
+        ctx: Any, weight: Tensor, rows: _Rows, columns: _Rows, values: Tensor | None
+    ) -> Tensor:
+        ctx.columns, ctx.values = columns, values
+        return _multiply(rows.of(values), weight)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return _multiply(ctx.columns, grads[0]), None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        return _multiply(ctx.columns.of(ctx.values), grads[0]), None, None, None
 
 
 def _both_ways(x: Tensor) -> tuple[_Rows, _Rows]:
@@ -61,7 +69,7 @@ def _both_ways(x: Tensor) -> tuple[_Rows, _Rows]:
 
 def _narrow(rows: CompressedRows) -> _Rows:
     longest = int(rows.row_ptr.diff().max()) if rows.row_ptr.numel() > 1 else 0
-    return _Rows(rows.row_ptr.int(), rows.column.int(), rows.value, longest)
+    return _Rows(rows.row_ptr.int(), rows.column.int(), rows.value, rows.order, longest)
 
 
 def _tile(rows: _Rows, columns: int) -> tuple[int, int]:
@@ -88,6 +96,8 @@ def _multiply(rows: _Rows, weight: Tensor) -> Tensor:
         members,
         count,
         features,
+        rows.column.numel() if rows.value.dim() == 2 else 0,
+        OWN_VALUES=rows.value.dim() == 2,
         WIDTH=width,
         ENTRIES=entries,
         TILE=tile,
@@ -106,6 +116,8 @@ def _multiply_kernel(
     members,
     count,
     features,
+    stride,
+    OWN_VALUES: tl.constexpr,
     WIDTH: tl.constexpr,
     ENTRIES: tl.constexpr,
     TILE: tl.constexpr,
@@ -122,9 +134,13 @@ def _multiply_kernel(
         entry = first + tl.arange(0, ENTRIES)
         used = entry < stop
         feature = tl.load(column_ptr + entry, mask=used, other=0).to(tl.int64)
-        value = tl.load(value_ptr + entry, mask=used, other=0.0)
         at = source[None, :] + feature[:, None] * WIDTH
-        weight = tl.load(at, mask=used[:, None] & real[None, :], other=0.0)
-        total += value[:, None] * weight
+        inside = used[:, None] & real[None, :]
+        weight = tl.load(at, mask=inside, other=0.0)
+        if OWN_VALUES:
+            own = value_ptr + member[None, :] * stride + entry[:, None]
+            total += tl.load(own, mask=inside, other=0.0) * weight
+        else:
+            total += tl.load(value_ptr + entry, mask=used, other=0.0)[:, None] * weight
     out = out_ptr + (member * count + row) * WIDTH + column
     tl.store(out, tl.sum(total, axis=0), mask=real)

@@ -11,8 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import APPNP, GATConv, GCN2Conv, GCNConv, GMMConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.dense import Linear
 from torch_geometric.utils import degree
+
+from lgdgcn.kernels.remembered import Remembered
 
 __all__ = ["GAT", "GCN", "GCNII", "MLP", "APPNPNet", "MoNet"]
 
@@ -25,6 +28,17 @@ def feature_dropout(x: Tensor, p: float, training: bool) -> Tensor:
         return x
     values = F.dropout(x.values(), p)
     return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+
+
+_normalized: Remembered[tuple[Tensor, Tensor]] = Remembered()
+
+
+def normalized(edge_index: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The edges with a loop at every node, and GCN's weight of each; worked out once per graph."""
+    nodes, dtype = x.size(0), x.dtype
+    return _normalized.get(
+        edge_index, (nodes, dtype), lambda: gcn_norm(edge_index, num_nodes=nodes, dtype=dtype)
+    )
 
 
 def _sizes(first: int, hidden: int, last: int, num_layers: int) -> list[tuple[int, int]]:
@@ -49,16 +63,16 @@ class Stack(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return class scores ``[N, C]``."""
-        graph = self.graph(edge_index, x.size(0))
+        graph = self.graph(edge_index, x)
         for depth, layer in enumerate(self.layers):
             if depth > 0:
                 x = self.activation(x)
             x = layer(feature_dropout(x, self.dropout, self.training), *graph)
         return x
 
-    def graph(self, edge_index: Tensor, nodes: int) -> tuple[Tensor, ...]:
+    def graph(self, edge_index: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         """What a layer is told of the graph."""
-        return (edge_index,)
+        return normalized(edge_index, x)
 
 
 class MLP(Stack):
@@ -76,7 +90,7 @@ class MLP(Stack):
         sizes = _sizes(in_channels, hidden_channels, out_channels, num_layers)
         super().__init__((Linear(*pair) for pair in sizes), dropout)
 
-    def graph(self, edge_index: Tensor, nodes: int) -> tuple[Tensor, ...]:
+    def graph(self, edge_index: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         """Nothing."""
         return ()
 
@@ -94,7 +108,7 @@ class GCN(Stack):
         dropout: float = 0.5,
     ) -> None:
         sizes = _sizes(in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__((GCNConv(*pair) for pair in sizes), dropout)
+        super().__init__((GCNConv(*pair, normalize=False) for pair in sizes), dropout)
 
 
 class GAT(Stack):
@@ -114,9 +128,14 @@ class GAT(Stack):
     ) -> None:
         width = max(1, hidden_channels // heads)
         *hidden, last = _sizes(in_channels, heads * width, out_channels, num_layers)
-        layers = [GATConv(size, width, heads, dropout=dropout) for size, _ in hidden]
-        output = GATConv(*last, heads=1, concat=False, dropout=dropout)
+        shared = {"dropout": dropout, "add_self_loops": False}
+        layers = [GATConv(size, width, heads, **shared) for size, _ in hidden]
+        output = GATConv(*last, heads=1, concat=False, **shared)
         super().__init__([*layers, output], dropout)
+
+    def graph(self, edge_index: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        """The edges with a loop at every node."""
+        return normalized(edge_index, x)[:1]
 
 
 class MoNet(Stack):
@@ -136,9 +155,9 @@ class MoNet(Stack):
         layers = (GMMConv(*pair, dim=2, kernel_size=kernel_size) for pair in sizes)
         super().__init__(layers, dropout)
 
-    def graph(self, edge_index: Tensor, nodes: int) -> tuple[Tensor, ...]:
+    def graph(self, edge_index: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         """The edges and their two coordinates ``[E, 2]``."""
-        inverse_root = degree(edge_index[1], nodes).clamp_min(1).rsqrt()
+        inverse_root = degree(edge_index[1], x.size(0), x.dtype).clamp_min(1).rsqrt()
         return edge_index, inverse_root[edge_index].t()
 
 
@@ -158,7 +177,8 @@ class APPNPNet(nn.Module):
     ) -> None:
         super().__init__()
         self.predict = MLP(in_channels, hidden_channels, out_channels, num_layers, dropout=dropout)
-        self.propagate = APPNP(propagation, alpha, dropout=dropout)
+        # no dropout of edges here: torch_geometric's adds up over the steps until none is left
+        self.propagate = APPNP(propagation, alpha, normalize=False)
 
     def reset_parameters(self) -> None:
         """Draw new weights."""
@@ -166,7 +186,7 @@ class APPNPNet(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return class scores ``[N, C]``."""
-        scores: Tensor = self.propagate(self.predict(x, edge_index), edge_index)
+        scores: Tensor = self.propagate(self.predict(x, edge_index), *normalized(edge_index, x))
         return scores
 
 
@@ -188,7 +208,8 @@ class GCNII(nn.Module):
         self.dropout = dropout
         self.encoder = Linear(in_channels, hidden_channels)
         self.layers = nn.ModuleList(
-            GCN2Conv(hidden_channels, alpha, theta, layer=depth + 1) for depth in range(num_layers)
+            GCN2Conv(hidden_channels, alpha, theta, layer=depth + 1, normalize=False)
+            for depth in range(num_layers)
         )
         self.classifier = Linear(hidden_channels, out_channels)
 
@@ -199,8 +220,9 @@ class GCNII(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return class scores ``[N, C]``."""
+        graph = normalized(edge_index, x)
         h = start = self.encoder(feature_dropout(x, self.dropout, self.training)).relu()
         for layer in self.layers:
-            h = layer(F.dropout(h, self.dropout, self.training), start, edge_index).relu()
+            h = layer(F.dropout(h, self.dropout, self.training), start, *graph).relu()
         scores: Tensor = self.classifier(F.dropout(h, self.dropout, self.training))
         return scores

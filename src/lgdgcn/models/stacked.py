@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from lgdgcn.models.lgd_gcn import LGDGCN
+from lgdgcn.models.sparse_members import sparse_members
 from lgdgcn.nn import LGDConv, RandomStreams, dropout_everywhere
 
 __all__ = ["Ensemble", "lone_names", "stack"]
@@ -108,16 +109,13 @@ class Ensemble(nn.Module):
         edge_index: Tensor,
         streams: RandomStreams | None,
     ) -> Tensor:
-        x = x.to_dense() if x.layout != torch.strided else x  # vmap knows no sparse tensors
-        if streams is None:
-            scores: Tensor = vmap(lambda own: self._run(own, x, edge_index, None))(dict(weights))
-            return scores
+        def run(own: dict[str, Tensor], *stream: Tensor) -> Tensor:
+            one = RandomStreams(*(part.view(1) for part in stream)) if stream else None
+            with nullcontext() if x.layout == torch.strided else sparse_members(x):
+                return self._run(own, x, edge_index, one)
 
-        def run(own: dict[str, Tensor], seed: Tensor, epoch: Tensor, rate: Tensor) -> Tensor:
-            one = RandomStreams(seed.view(1), epoch.view(1), rate.view(1))
-            return self._run(own, x, edge_index, one)
-
-        scores = vmap(run)(dict(weights), streams.seed, streams.epoch, streams.rate)
+        own = () if streams is None else (streams.seed, streams.epoch, streams.rate)
+        scores: Tensor = vmap(run)(dict(weights), *own)
         return scores
 
 

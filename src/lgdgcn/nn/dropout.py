@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from lgdgcn import kernels
-from lgdgcn.kernels import reference
 
 __all__ = ["RandomStreams", "dropout", "dropout_everywhere"]
 
@@ -43,8 +42,9 @@ class RandomStreams:
     def drop(self, x: Tensor) -> Tensor:
         """Drop elements of ``x [R, ...]``."""
         call = next(self._calls)
-        if torch._C._functorch.is_batchedtensor(self.seed):  # in vmap only torch's own work
-            return reference.dropout(x, self.rate, self.seed, self.epoch, call)
+        if torch._C._functorch.is_batchedtensor(self.seed):
+            inside: Tensor = _InVmap.apply(x, self.rate, self.seed, self.epoch, call)  # type: ignore[no-untyped-call]
+            return inside
         return kernels.dropout(x, self.rate, self.seed, self.epoch, call)
 
     @contextmanager
@@ -55,6 +55,29 @@ class RandomStreams:
             yield
         finally:
             _active.reset(token)
+
+
+class _InVmap(torch.autograd.Function):
+    """Dropout of one member, which ``vmap`` turns into that of all; the kernel differentiates."""
+
+    @staticmethod
+    def forward(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:
+        return kernels.dropout(x, rate, seed, epoch, call)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, *stream: Any
+    ) -> tuple[Tensor, int]:
+        members = info.batch_size
+        x = x.expand(members, *x.shape) if in_dims[0] is None else x.movedim(in_dims[0], 0)
+        rate, seed, epoch = (number.reshape(members) for number in stream[:3])  # of [R, 1]
+        return kernels.dropout(x.squeeze(1).contiguous(), rate, seed, epoch, stream[3]).unsqueeze(
+            1
+        ), 0
 
 
 _active: ContextVar[RandomStreams | None] = ContextVar("random streams", default=None)

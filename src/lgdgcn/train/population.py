@@ -19,7 +19,7 @@ from lgdgcn.models.stacked import Ensemble
 from lgdgcn.nn import Disentangled, RandomStreams
 from lgdgcn.train.member import Member, MemberState, Report
 from lgdgcn.train.objective import objective
-from lgdgcn.train.recorded import Recorded
+from lgdgcn.train.recorded import Recorded, recordable
 from lgdgcn.train.reporting import Reading, report_epoch, warn_of_collapse
 from lgdgcn.train.stacking import Columns, Standing, Weights, check_alike, load_part, lone_model
 from lgdgcn.train.targets import Targets
@@ -118,8 +118,7 @@ class Population:
         self._drops = any(member.settings.dropout > 0 for member in members)
         self._carried: LGDOutput | Disentangled | None = None
         self._terms: list[str] = []
-        recordable = device.type == "cuda" and isinstance(self.network, LGDGCN)
-        self._program = Recorded(self._epoch, recordable)
+        self._program = Recorded(self._epoch, device.type == "cuda" and recordable(self.network))
 
     def _lone(self, place: int) -> nn.Module:
         outputs = self.tasks[place].outputs

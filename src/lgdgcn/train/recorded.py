@@ -3,11 +3,24 @@
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-__all__ = ["Recorded"]
+from lgdgcn.models import LGDGCN
+
+__all__ = ["Recorded", "recordable"]
 
 _REPEATS = 10  # epochs between two looks of the host
+_LARGEST_COVARIANCE = 64  # channels
+
+
+def recordable(network: nn.Module) -> bool:
+    """Whether a GPU can repeat the network's epochs.
+
+    Not with large covariances: torch leaves them to libraries that wait for the host.
+    """
+    layers = network.layers if isinstance(network, LGDGCN) else []
+    spaces = [layer.latent_space for layer in layers if layer.latent_space is not None]
+    return all(space.mean.size(-1) <= _LARGEST_COVARIANCE for space in spaces)
 
 
 class Recorded:

@@ -21,7 +21,7 @@ from lgdgcn.train.population import Population
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel, prepared
 
-__all__ = ["SeedResult", "summary", "train_seed", "train_seeds"]
+__all__ = ["SeedResult", "members_at_once", "summary", "train_seed", "train_seeds"]
 
 
 @dataclass
@@ -71,7 +71,7 @@ def train_seeds(
     """
     results: list[SeedResult] = []
     best: TrainedModel | None = None
-    at_once = _members_at_once(load(seeds[0]), settings, device)
+    at_once = members_at_once(load(seeds[0]), settings, device)
     for start in range(0, len(seeds), at_once):
         group = seeds[start : start + at_once]
         session = _Session([load(seed) for seed in group], settings, model, group, device, folder)
@@ -248,7 +248,7 @@ def _identity(model: str, member: Member, graph: Data) -> dict[str, Any]:
     }
 
 
-def _members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
+def members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
     """How many trainings fit into a quarter of a GPU's free memory or 1 GiB, by a rough count."""
     nodes, edges = data.x.size(0), data.edge_index.size(1)
     floats = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)

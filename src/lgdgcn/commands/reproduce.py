@@ -1,0 +1,91 @@
+"""``lgdgcn reproduce``: the paper's tables and figures, ours beside them."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lgdgcn.commands.console import out, print_table
+from lgdgcn.errors import StoppedError
+from lgdgcn.experiments.catalogue import exhibits as described
+from lgdgcn.experiments.exhibits import Exhibit, cells
+from lgdgcn.experiments.ledger import Advance
+from lgdgcn.experiments.plan import FULL, QUICK
+from lgdgcn.experiments.results import Results
+from lgdgcn.experiments.statistics import statistics
+from lgdgcn.experiments.training import merged, train_cells
+from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    names: Sequence[str], *, quick: bool, folder: Path | None, device: str, root: str | None
+) -> None:
+    """Train what the exhibits need and is not there yet; write the report about them."""
+    exhibits = described(names or ["all"], QUICK if quick else FULL)
+    where = select_device(device)
+    set_threads()
+    keep_freed_memory()
+    path = folder or Path("runs") / ("reproduce-quick" if quick else "reproduce")
+    results = Results(path / "cells")
+    wanted = [cell for exhibit in exhibits for cell in cells(exhibit)]
+    facts = statistics(root, {cell.graph for cell in wanted})
+    try:
+        with stop_on_signals() as stop, _progress() as on_progress:
+            train_cells(wanted, results, where, root=root, on_progress=on_progress, stop=stop)
+    except StoppedError as error:
+        message = f"{error}; finished ones are saved, repeat the command to go on"
+        raise StoppedError(message, error.exit_code) from None
+    from lgdgcn.experiments.report import write_report
+
+    write_report(path, exhibits, facts, results, quick=quick, device=str(where))
+    _print(exhibits, results)
+    out.print(f"report: {path / 'report.html'} and {path / 'report.md'}", soft_wrap=True)
+
+
+def _print(exhibits: Sequence[Exhibit], results: Results) -> None:
+    rows = []
+    for exhibit in exhibits:
+        own = merged(cells(exhibit))
+        runs = [results.runs(cell)[seed] for cell in own for seed in cell.seeds]
+        diverged = sum(bool(run.diverged) for run in runs)
+        seconds = sum(run.seconds for run in runs)
+        numbers = [str(len(own)), str(len(runs)), str(diverged), f"{seconds / 60:.1f}"]
+        rows.append([exhibit.name, *numbers])
+    header = ["exhibit", "configu-\nrations", "trainings", "diverged", "minutes"]
+    print_table("Reproduced; exhibits share trainings", header, rows)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[Advance], None]]:
+    """Show a bar on a terminal's standard error, else a line for every tenth of the work."""
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+    columns = (
+        BarColumn(),
+        TextColumn("{task.percentage:.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    hidden = not console.is_terminal
+    start, said = time.monotonic(), 0
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("", total=1.0)
+
+        def on_progress(advance: Advance) -> None:
+            nonlocal said
+            text = f"{advance.finished} of {advance.total} trainings"
+            if advance.share:
+                left = (time.monotonic() - start) * (1 - advance.share) / advance.share
+                text += f", about {timedelta(seconds=round(left))} left"
+            text += f"; {advance.label}"
+            bar.update(task, completed=advance.share, description=text)
+            if hidden and (tenth := int(10 * advance.share)) > said:
+                said = tenth
+                console.print(f"{10 * tenth} %: {text}", soft_wrap=True)
+
+        yield on_progress

@@ -1,0 +1,222 @@
+"""``lgdgcn tune``: search for a model's best settings and leave them as a preset."""
+
+import multiprocessing
+import os
+import re
+import shlex
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import optuna
+import torch
+
+from lgdgcn.commands.console import out, percent, print_table
+from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
+from lgdgcn.config import preset, resolve
+from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import InputError, LGDError
+from lgdgcn.models import LGDGCN, MODELS
+from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
+from lgdgcn.storage import make_folder, write_csv
+from lgdgcn.tune.plots import plot_history, plot_importance
+from lgdgcn.tune.search import Finalist, Quest, final, pruner, sampler, search
+from lgdgcn.tune.space import Space, default_space, read_space
+from lgdgcn.tune.storage import open_study
+from lgdgcn.tune.winner import write_preset
+from lgdgcn.tune.workers import Worker
+
+__all__ = ["tune"]
+
+LEAST_SEEDS = 3
+LONGEST_NAME = 64  # of a study
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every worker process is told."""
+
+    quest: Quest
+    study: str
+    storage: str
+    trials: int
+    repeatable: bool  # a resumed search, or one on many machines, must not draw the same again
+
+    def open(self, *, resume: bool, worker: int = 0) -> "optuna.Study":
+        """Open the study, or make it."""
+        return open_study(
+            self.study,
+            self.storage,
+            space=self.quest.describe(),
+            resume=resume,
+            sampler=sampler(worker if self.repeatable else None),
+            pruner=pruner(),
+        )
+
+
+def tune(
+    source: GraphSource,
+    *,
+    model: str,
+    variant: str | None,
+    trials: int,
+    seeds: int,
+    space: Path | None,
+    storage: str | None,
+    workers: int,
+    resume: bool,
+    device: str,
+    folder: Path | None,
+) -> None:
+    """Search, train the finalists again, write the preset and the plots, print the table."""
+    if model not in MODELS:
+        raise InputError(f"model is {model!r}; choose from {', '.join(MODELS)}")
+    if seeds < LEAST_SEEDS:
+        raise InputError(f"--seeds is {seeds}; one lucky seed must not win, give at least 3")
+    for name, value in (("trials", trials), ("workers", workers)):
+        if value < 1:
+            raise InputError(f"--{name} is {value}; give at least 1")
+    where = select_device(device)
+    set_threads()
+    _share_threads(workers)
+    keep_freed_memory()
+    data = source.load()
+    chosen = _space(space, model, variant, data.y.dim() == 2)
+    variant = chosen.settings.get("variant")
+    quest = Quest(source, model, chosen, seeds, where)
+    quest.check(data)
+    name = _study_name(source, model, variant)
+    path = make_folder(folder or Path("runs") / "tune" / name)
+    job = Job(quest, name, storage or str(path / "study.log"), trials, not resume)
+    study = job.open(resume=resume)
+    _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
+    with stop_on_signals() as stop, trial_progress(study, trials) as on_change:
+        with _others(job, workers - 1), Worker(study, trials) as worker:
+            search(quest, study, worker, on_change, stop)
+
+        def on_epoch() -> None:
+            on_change("the best again on fresh seeds")
+            stop.check("stopped among the finalists; go on with --resume")
+
+        finalists = final(quest, study, on_epoch)
+    command = _command(source, model, variant, trials, seeds, space)
+    file = write_preset(path, quest, study, finalists, command)
+    plot_history(study, path / "history")
+    plot_importance(study, path / "importance")
+    _write_trials(path / "trials.csv", study)
+    _print(name, study, finalists)
+    out.print(f"preset: {file}", soft_wrap=True)
+    use = shlex.join(["lgdgcn", "train", source.dataset, "--model", model, "--config", str(file)])
+    out.print(f"use it: {use}", soft_wrap=True)
+
+
+def _space(file: Path | None, model: str, variant: str | None, multi_label: bool) -> Space:
+    """What to search, with the variant in its settings where the model has any."""
+    space = default_space(model, multi_label) if file is None else read_space(file)
+    if "variant" in space.ranges:
+        raise InputError(f"{file}: variant cannot be searched; search twice, with --variant")
+    settings = {k: v for k, v in space.settings.items() if k != "variant"}
+    if MODELS[model].cls is LGDGCN:
+        settings["variant"] = variant or space.settings.get("variant", "paper")
+        resolve({"variant": settings["variant"]})
+    return replace(space, settings=settings)
+
+
+def _study_name(source: GraphSource, model: str, variant: str | None) -> str:
+    """``GRAPH-MODEL[-VARIANT]``; a long name of a graph is cut, and told apart by its hash."""
+    graph = re.sub(r"[^A-Za-z0-9._-]+", "_", source.preset_name or source.name)
+    ending = f"-{model}" + (f"-{variant}" if variant else "")
+    if len(graph + ending) > LONGEST_NAME:
+        mark = f"_{zlib.crc32(graph.encode()):08x}"
+        graph = graph[: LONGEST_NAME - len(ending + mark)] + mark
+    return graph + ending
+
+
+def _share_threads(workers: int) -> None:
+    """Give every worker its part of the cores; the others read it in the environment."""
+    if workers > 1 and "OMP_NUM_THREADS" not in os.environ:
+        threads = max(1, torch.get_num_threads() // workers)
+        torch.set_num_threads(threads)
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+
+
+def _enqueue_starts(study: "optuna.Study", space: Space, shipped: dict[str, Any]) -> None:
+    """Try the shipped settings and the space's own starting points first; once per study."""
+    if study.trials:
+        return
+    for start in (space.inside(shipped), *space.starts):
+        if start:
+            study.enqueue_trial(start, skip_if_exists=True)
+
+
+@contextmanager
+def _others(job: Job, count: int) -> Iterator[None]:
+    """Let further processes work on the same study."""
+    context = multiprocessing.get_context("spawn")
+    processes: list[BaseProcess] = [
+        context.Process(target=_work, args=(job, number + 1)) for number in range(count)
+    ]
+    for process in processes:
+        process.start()
+    try:
+        yield
+        for process in processes:
+            process.join()
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def _work(job: Job, number: int) -> None:
+    """The life of a further worker; what it leaves undone the others take over."""
+    set_threads()
+    keep_freed_memory()
+    try:
+        study = job.open(resume=True, worker=number)
+        with stop_on_signals() as stop, Worker(study, job.trials) as worker:
+            search(job.quest, study, worker, stop=stop)
+    except LGDError as error:
+        raise SystemExit(error.exit_code) from None
+
+
+def _command(
+    source: GraphSource,
+    model: str,
+    variant: str | None,
+    trials: int,
+    seeds: int,
+    space: Path | None,
+) -> str:
+    parts = ["lgdgcn", "tune", source.dataset, "--model", model]
+    parts += ["--variant", variant] if variant else []
+    parts += ["--trials", str(trials)]
+    parts += ["--seeds", str(seeds)] if seeds != LEAST_SEEDS else []
+    parts += ["--space", space.name] if space else []
+    return shlex.join(parts)
+
+
+def _write_trials(path: Path, study: "optuna.Study") -> None:
+    names = sorted({name for trial in study.trials for name in trial.params})
+    rows = [
+        [t.number, t.state.name.lower(), t.value, *(t.params.get(name) for name in names)]
+        for t in study.trials
+    ]
+    write_csv(path, ["trial", "state", "validation", *names], rows)
+
+
+def _print(name: str, study: "optuna.Study", finalists: list[Finalist]) -> None:
+    first = {trial.number: trial.value for trial in study.trials}
+    best = finalists[:SHOWN]
+    rows = [
+        [f"{len(best[0].scores)} fresh seeds", *(percent(one.mean) for one in best)],
+        ["±", *(percent(one.std) for one in best)],
+        ["in the search", *(percent(first[one.number]) for one in best)],
+        *rows_of_settings([one.params for one in best]),
+    ]
+    title = f"{name}: validation in %, the best first"
+    print_table(title, ["trial", *(str(one.number) for one in best)], rows)

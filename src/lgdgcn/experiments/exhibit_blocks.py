@@ -1,0 +1,124 @@
+"""A table or figure of the paper as blocks of a report."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from lgdgcn.experiments.block_correlation import block_correlation, layer_units
+from lgdgcn.experiments.configuration import configurations
+from lgdgcn.experiments.document import Block, Code, Folded, Grid, Heading, Image, Paragraph
+from lgdgcn.experiments.exhibits import Curves, Exhibit, Panel, Picture, Table
+from lgdgcn.experiments.figures import draw
+from lgdgcn.experiments.results import Results
+from lgdgcn.experiments.score import Score, score
+
+__all__ = ["appendix", "exhibit_blocks", "name_of"]
+
+CAPTIONS = {
+    "units": "t-SNE maps of the units of the last layer; every point is one unit of a node in a "
+    "sample of all nodes. One run each, the one that validates best.",
+    "correlation": "Absolute correlation of all channels over the test nodes; lines part the "
+    "factors. Below each: its mean between two channels of one factor and of two factors, and the "
+    "ratio of the two. One run each, the one that validates best.",
+    "embedding": "t-SNE maps of the nodes' units put together, of up to 2,000 nodes. One run each, "
+    "the one that validates best.",
+}
+
+
+def name_of(exhibit: Exhibit) -> str:
+    """What the exhibit is called in headings."""
+    if isinstance(exhibit, Table):
+        return f"Table {exhibit.name.removeprefix('table')}: {exhibit.title}"
+    return f"Figure: {exhibit.title}"
+
+
+def exhibit_blocks(exhibit: Exhibit, results: Results, figures: Path) -> list[Block]:
+    """Show an exhibit; figures are drawn into the folder ``figures``."""
+    blocks: list[Block] = [Heading(name_of(exhibit), exhibit.name, _link(exhibit))]
+    if isinstance(exhibit, Table):
+        blocks += [_grid(exhibit, group, results) for group in _groups(exhibit)]
+    else:
+        path = draw(exhibit, results, figures)
+        blocks.append(Image(path, _caption(exhibit), _description(exhibit, results)))
+    if isinstance(exhibit, Curves):
+        numbers = tuple(_numbers(panel, results) for panel in exhibit.panels)
+        return [*blocks, Folded("The numbers behind the curves", numbers)]
+    return [*blocks, Paragraph(exhibit.note)] if exhibit.note else blocks
+
+
+def appendix(exhibits: Sequence[Exhibit]) -> list[Block]:
+    """The exact configuration behind every cell."""
+    return [
+        Folded(name_of(exhibit), (Code("\n\n".join(configurations(exhibit))),))
+        for exhibit in exhibits
+    ]
+
+
+def _link(exhibit: Exhibit) -> str:
+    if isinstance(exhibit, Table):
+        return f"Table {exhibit.name.removeprefix('table')}"
+    return f"Figure: {exhibit.name.removeprefix('fig-')}"
+
+
+def _groups(table: Table) -> list[str]:
+    return [group for group, _ in groupby(row.group for row in table.rows)]
+
+
+def _grid(table: Table, group: str, results: Results) -> Grid:
+    rows = [row for row in table.rows if row.group == group]
+    counts = {len(entry.cell.seeds) for row in rows for entry in row.entries}
+    seeds = counts.pop() if len(counts) == 1 else None
+    cells: tuple[tuple[str | Score, ...], ...] = tuple(
+        (row.label, *(score(entry, results) for entry in row.entries)) for row in rows
+    )
+    return Grid(group, ("Method", *table.columns), cells, seeds, marks_best=True)
+
+
+def _caption(exhibit: Curves | Picture) -> str:
+    if isinstance(exhibit, Picture):
+        return f"{exhibit.title}. {CAPTIONS[exhibit.kind]}"
+    counts = {len(entry.cell.seeds) for entry in exhibit.entries()}
+    seeds = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(max(counts, default=0))
+    return f"{exhibit.title}. Lines are means over {seeds} seeds, bands ± one standard deviation."
+
+
+def _description(exhibit: Curves | Picture, results: Results) -> str:
+    """The figure in words, for those who do not see it."""
+    if isinstance(exhibit, Curves):
+        parts = [_extremes(panel, results) for panel in exhibit.panels]
+    elif exhibit.kind == "correlation":
+        parts = []
+        for view in exhibit.views:
+            arrays = results.units(view.cell)
+            units = layer_units(arrays, view.layer)
+            if arrays is not None and units is not None:
+                ratio = block_correlation(units[arrays["test_mask"].astype(bool)]).ratio
+                parts.append(f"{view.title}: ratio inside to between blocks {ratio:.2f}.")
+    else:
+        parts = ["; ".join(view.title for view in exhibit.views) + "."]
+    return " ".join([f"{exhibit.title}.", *parts])
+
+
+def _extremes(panel: Panel, results: Results) -> str:
+    series = panel.series[0]
+    scores = [score(entry, results).ours for entry in series.entries]
+    points = [(ours.mean, value) for ours, value in zip(scores, series.values, strict=True) if ours]
+    if not points:
+        return f"{panel.title}: nothing measured."
+    (high, best), (low, worst) = max(points), min(points)
+    return f"{panel.title}: highest {high:.1f} at {best:g}, lowest {low:.1f} at {worst:g}."
+
+
+def _numbers(panel: Panel, results: Results) -> Grid:
+    values = sorted({value for one in panel.series for value in one.values})
+    columns = [dict(zip(one.values, one.entries, strict=True)) for one in panel.series]
+    rows = tuple(
+        (
+            f"{value:g}",
+            *(score(one[value], results) if value in one else "–" for one in columns),
+        )
+        for value in values
+    )
+    counts = {len(entry.cell.seeds) for one in panel.series for entry in one.entries}
+    seeds = counts.pop() if len(counts) == 1 else None
+    return Grid(panel.title, (panel.x_label, *(one.label for one in panel.series)), rows, seeds)

@@ -1,0 +1,61 @@
+"""The paper's figures: drawn from finished runs, written as PNG and SVG."""
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from lgdgcn.experiments.curve_figure import plot_curves
+from lgdgcn.experiments.exhibits import Curves, Picture
+from lgdgcn.experiments.picture_figure import plot_picture
+from lgdgcn.experiments.results import Results
+from lgdgcn.storage import atomic_write
+
+__all__ = ["draw"]
+
+DPI = {"png": 160, "svg": 100}  # of an SVG only clouds of points are pixels
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters everywhere
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.labelsize": 10,
+    "axes.edgecolor": "0.35",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": "0.25",
+    "ytick.color": "0.25",
+    "legend.fontsize": 9.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "lgdgcn",  # the same names inside the file each time
+}
+
+
+def draw(exhibit: Curves | Picture, results: Results, folder: Path) -> Path:
+    """Draw a figure and write ``folder/NAME.png`` and ``folder/NAME.svg``.
+
+    The same results give the same files: maps have fixed seeds, files no dates. Runs or units that
+    are missing leave a gap, or a panel that says so.
+
+    Returns:
+        The PNG file.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(layout="constrained", facecolor="white")  # no pyplot: no backend is chosen
+        if isinstance(exhibit, Curves):
+            plot_curves(figure, exhibit, results)
+        else:
+            plot_picture(figure, exhibit, results)
+        _write(figure, folder / f"{exhibit.name}.svg", {"Date": None, "Creator": None})
+        _write(figure, folder / f"{exhibit.name}.png", {"Software": None})
+    return folder / f"{exhibit.name}.png"
+
+
+def _write(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
+    kind = path.suffix[1:]
+
+    def fill(file: BinaryIO) -> None:
+        figure.savefig(file, format=kind, dpi=DPI[kind], metadata=metadata)
+
+    atomic_write(path, fill)

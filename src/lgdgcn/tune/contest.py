@@ -1,0 +1,170 @@
+"""Trials in training: many at once, each over several seeds, the hopeless ones given up early."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.config import Settings
+from lgdgcn.train.member import OWN, Member, Report
+from lgdgcn.train.population import Population
+from lgdgcn.train.session import members_at_once
+from lgdgcn.train.trained import prepared
+
+__all__ = ["Contestant", "compete"]
+
+RUNGS = (50, 100, 200, 400)  # epochs after which a trial may be given up
+WINDOW = 10  # epochs over which the validation score is averaged
+
+
+@dataclass
+class Runner:
+    """One seed of a trial: its validation score, averaged over a few epochs, at its best.
+
+    A single epoch's score on a few hundred nodes is noisy, and the highest of a thousand of them
+    favours settings whose curve jumps about; a moving average does not.
+    """
+
+    best: float = 0.0
+    epoch: int = 0
+    over: bool = False
+    recent: "deque[float]" = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+    def see(self, report: Report, metric: str) -> None:
+        """Take in an epoch."""
+        self.over = report.finished
+        self.epoch = report.progress.epoch
+        score = report.metrics[f"val_{metric}"]
+        self.recent.append(0.0 if score is None else score)
+        if len(self.recent) == WINDOW or self.over:
+            self.best = max(self.best, fmean(self.recent))
+
+
+@dataclass
+class Contestant:
+    """A trial: its settings and one runner per seed.
+
+    Attributes:
+        number: What the caller calls it.
+        settings: Hyper-parameters.
+        seeds: One training each.
+        failure: Why it has no score, if so.
+        given_up: Whether it was pruned.
+    """
+
+    number: int
+    settings: Settings
+    seeds: Sequence[int]
+    failure: str | None = None
+    given_up: bool = False
+    runners: list[Runner] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.runners = [Runner() for _ in self.seeds]
+
+    @property
+    def score(self) -> float:
+        """Mean over the seeds of the best validation score so far."""
+        return fmean(runner.best for runner in self.runners)
+
+    @property
+    def scores(self) -> list[float]:
+        """The same for every seed."""
+        return [runner.best for runner in self.runners]
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to train."""
+        done = all(runner.over for runner in self.runners)
+        return done or self.given_up or self.failure is not None
+
+    def passed(self, rung: float) -> bool:
+        """Whether all its seeds have come this far."""
+        return all(runner.over or runner.epoch >= rung for runner in self.runners)
+
+
+def compete(
+    contestants: Sequence[Contestant],
+    graphs: Mapping[int, Data],
+    model: str,
+    device: torch.device,
+    *,
+    on_rung: Callable[[Contestant, int], None] = lambda contestant, rung: None,
+    hopeless: Callable[[Contestant], bool] = lambda contestant: False,
+    on_epoch: Callable[[], None] = lambda: None,
+) -> Iterator[Contestant]:
+    """Train all trials, those of one architecture together, and yield each when it is over.
+
+    Args:
+        contestants: The trials.
+        graphs: The canonical graph of every seed; only its split may depend on the seed.
+        model: A key of :data:`lgdgcn.models.MODELS`.
+        device: Where to train.
+        on_rung: Told of every trial that has come to a rung, a number of epochs.
+        hopeless: Asked after that whether to give it up.
+        on_epoch: Called after every epoch of a population; may raise to stop.
+    """
+    for group in _groups(contestants):
+        settings = group[0].settings
+        ready = {id(data): prepared(data, settings, device) for data in graphs.values()}
+        first = next(iter(ready.values()))
+        for data in ready.values():  # the graph is held once, the splits may differ
+            data.x, data.edge_index = first.x, first.edge_index
+        at_once = max(1, members_at_once(first, settings, device) // len(group[0].seeds))
+        for start in range(0, len(group), at_once):
+            crew = group[start : start + at_once]
+            yield from _train(
+                crew,
+                [ready[id(graphs[seed])] for one in crew for seed in one.seeds],
+                model,
+                on_rung,
+                hopeless,
+                on_epoch,
+            )
+
+
+def _train(
+    crew: Sequence[Contestant],
+    graphs: Sequence[Data],
+    model: str,
+    on_rung: Callable[[Contestant, int], None],
+    hopeless: Callable[[Contestant], bool],
+    on_epoch: Callable[[], None],
+) -> Iterator[Contestant]:
+    owners = [(one, runner) for one in crew for runner in one.runners]
+    places = {one.number: [p for p, (o, _) in enumerate(owners) if o is one] for one in crew}
+    members = [Member(one.settings, seed) for one in crew for seed in one.seeds]
+    population = Population(graphs, members, model)
+    ahead = {one.number: [*RUNGS, math.inf] for one in crew}
+    waiting = list(crew)
+    while waiting:
+        for report in population.epoch():
+            one, runner = owners[report.place]
+            if report.diverged is not None:
+                one.failure = report.diverged
+            elif not one.over:
+                runner.see(report, population.task.metric)
+        on_epoch()
+        arrived = [one for one in waiting if not one.over and one.passed(ahead[one.number][0])]
+        for one in arrived:
+            on_rung(one, int(ahead[one.number].pop(0)))
+        for one in arrived:  # all of them have reported, none is judged by who came first
+            one.given_up = hopeless(one)
+        done = [one for one in waiting if one.over]
+        waiting = [one for one in waiting if not one.over]
+        if done:
+            population.retire(place for one in done for place in places[one.number])
+            yield from done
+
+
+def _groups(contestants: Sequence[Contestant]) -> list[list[Contestant]]:
+    """Trials that may be trained in one population, the largest groups first."""
+    groups: dict[str, list[Contestant]] = {}
+    for one in contestants:
+        shared = {k: v for k, v in one.settings.as_dict().items() if k not in OWN}
+        groups.setdefault(repr(shared), []).append(one)
+    return sorted(groups.values(), key=len, reverse=True)

@@ -1,0 +1,58 @@
+"""The winner of a search as a preset file."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+from lgdgcn.config import Settings, preset_names, to_toml
+from lgdgcn.storage import write_text
+from lgdgcn.tune.search import Finalist, Quest
+
+__all__ = ["preset_text", "write_preset"]
+
+
+def write_preset(
+    folder: Path, quest: Quest, study: "optuna.Study", finalists: list[Finalist], command: str
+) -> Path:
+    """Write ``DATASET-MODEL[-VARIANT].toml`` into a folder and return its path."""
+    graph = quest.source.preset_name or "graph"
+    variant = quest.space.settings.get("variant")
+    names = preset_names(graph, quest.model, variant)
+    path = folder / f"{names[1] if variant is None else names[0]}.toml"
+    write_text(path, preset_text(quest, study, finalists, command))
+    return path
+
+
+def preset_text(
+    quest: Quest, study: "optuna.Study", finalists: list[Finalist], command: str
+) -> str:
+    """The file: how it was found, what it scored on validation, and the settings."""
+    winner = finalists[0]
+    settings = quest.space.settings_of(winner.params).as_dict()
+    default = Settings().as_dict()
+    named = {*winner.params, *quest.space.settings}
+    chosen = {k: _short(v) for k, v in settings.items() if k in named or v != default[k]}
+    states = [trial.state.name for trial in study.trials]
+    about: dict[str, Any] = {
+        "search": command,
+        "trials": states.count("COMPLETE") + states.count("PRUNED"),
+        "pruned": states.count("PRUNED"),
+        "seeds": quest.seeds,
+        "finalists": f"best {len(finalists)} trained again on {len(winner.scores)} fresh seeds",
+        "validation": round(winner.mean, 4),
+        "validation_std": round(winner.std, 4),
+    }
+    use = f"# lgdgcn train {json.dumps(quest.source.dataset, ensure_ascii=False)[1:-1]}"
+    use += "" if quest.model == "lgdgcn" else f" --model {quest.model}"
+    variant = quest.space.settings.get("variant")
+    use += f" --variant {variant}" if variant not in (None, "paper") else ""
+    day = f"date = {date.today().isoformat()}\n"
+    return f"{use}\n{to_toml('preset', about)}{day}\n{to_toml('settings', chosen)}"
+
+
+def _short(value: Any) -> Any:
+    """Four digits are more than a search can tell apart."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -1,0 +1,73 @@
+"""``lgdgcn reproduce``: trains, reports, and goes on where it stopped."""
+
+import os
+import signal
+from contextlib import contextmanager
+
+import pytest
+
+from commands.runner import call, rows
+from experiments.tiny import cell
+from lgdgcn.commands import reproduce
+from lgdgcn.experiments.exhibits import Curves, Entry, Panel, Row, Series, Table
+
+CELLS = [cell("gcn", epochs=5), cell(epochs=5)]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """A table and a curve that share a cell, whatever is asked for."""
+    paper = Entry(CELLS[0], "micro_f1", (50.0, 1.0))
+    series = Series("LGD-GCN", (4.0,), (Entry(CELLS[1], "micro_f1"),))
+    exhibits = [
+        Table("table1", "Small", ("A",), (Row("All", "GCN", (paper,)),)),
+        Curves("fig-k", "Smaller", (Panel("P", "k", "F1", (series,)),)),
+    ]
+    monkeypatch.setattr(reproduce, "described", lambda names, plan: exhibits)
+
+
+def test_a_report_is_written_and_nothing_trained_twice(tmp_path):
+    first = call("reproduce", "--quick", "--out", tmp_path / "out", "--device", "cpu")
+    assert first.code == 0, first.err
+    table = rows(first.out)
+    assert table["table1"][:3] == ["1", "2", "0"]
+    assert table["fig-k"][:3] == ["1", "2", "0"]
+    assert f"report: {tmp_path / 'out/report.html'}" in first.out
+    assert "100 %: 4 of 4 trainings" in first.err
+    assert {"report.md", "report.html"} <= {file.name for file in (tmp_path / "out").iterdir()}
+    again = call("reproduce", "--quick", "--out", tmp_path / "out", "--device", "cpu")
+    assert (again.code, again.err) == (0, "")
+    assert again.out == first.out
+
+
+def test_a_signal_saves_and_the_command_goes_on(tmp_path, monkeypatch):
+    @contextmanager
+    def progress():
+        seen = []
+
+        def on_progress(advance):
+            seen.append(advance)
+            if len(seen) == 8:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        yield on_progress
+
+    args = ["reproduce", "table1", "--out", tmp_path / "out", "--device", "cpu"]
+    with monkeypatch.context() as patch:
+        patch.setattr(reproduce, "_progress", progress)
+        stopped = call(*args)
+    assert stopped.refused("stopped after 2 of 4 trainings", "repeat the command", code=130)
+    assert not (tmp_path / "out/report.md").exists()
+    assert len(list((tmp_path / "out/cells").glob("*.json"))) == 1
+    done = call(*args)
+    assert "100 %: 2 of 2 trainings" in done.err
+    assert (tmp_path / "out/report.md").exists()
+
+
+def test_what_cannot_be_done_is_refused_at_once(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    call("reproduce", "--out", tmp_path / "file").refused("cannot write", "file/cells")
+    call("reproduce", "--device", "tpu").refused("device is 'tpu'")
+    monkeypatch.undo()
+    call("reproduce", "tabel2", "--out", tmp_path).refused("'tabel2'; did you mean table2?")
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,158 @@
+"""The tables build, and their numbers are the paper's."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import InputError
+from lgdgcn.experiments.catalogue import NAMES, exhibits
+from lgdgcn.experiments.exhibits import Table, cells
+from lgdgcn.experiments.paper import read
+from lgdgcn.experiments.plan import FULL, QUICK
+from lgdgcn.experiments.tables import table
+from lgdgcn.models import MODELS
+
+TABLES = [name for name in NAMES if name.startswith("table")]
+
+
+@pytest.fixture(scope="module")
+def paper() -> str:
+    """The paper's source; tests that need it skip elsewhere."""
+    for parent in Path(__file__).resolve().parents:
+        file = parent / "shared" / "paper" / "lgd-gcn.tex"
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    pytest.skip("no source of the paper: shared/paper/lgd-gcn.tex is not there")
+
+
+def printed(paper: str, label: str) -> Iterator[list[tuple[float, float | None]]]:
+    """The rows of numbers of the table with this label."""
+    begin = paper.rindex(r"\begin{table}", 0, paper.index(rf"\label{{{label}}}"))
+    body = paper[begin : paper.index(r"\end{table}", begin)].split(r"\begin{tabular}")[1]
+    plain = re.sub(r"\\textbf\{|[}$]", "", body)
+    for line in plain.splitlines():
+        found = re.findall(r"&\s*(\d+\.\d)(?:\\pm(\d+\.\d))?(?![\d%])", line)
+        if found:
+            yield [(float(mean), float(std) if std else None) for mean, std in found]
+
+
+def ours(one: Table, group: str) -> dict[str, list[tuple[float, float | None]]]:
+    rows = [row for row in one.rows if row.group == group]
+    return {row.label: [entry.paper for entry in row.entries] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "groups", "added"),
+    [
+        ("table1", "tab:disengcn_limitation", ["Micro-F1", "Macro-F1"], {"LGD-GCN"}),
+        (
+            "table2",
+            "tab:cla_acc",
+            ["Standard split", "Random splits"],
+            {"APPNP", "GCNII", "LGD-GCN (paper)"},
+        ),
+        (
+            "table3",
+            "tab:syn_mul_cal",
+            ["Micro-F1, published graphs", "Macro-F1, published graphs"],
+            set(),
+        ),
+        (
+            "table4",
+            "tab:abla_study",
+            ["Standard split"],
+            {"all, uniform routing", "all, latent graphs off at test time"},
+        ),
+    ],
+)
+def test_the_numbers_are_the_papers(paper, name, label, groups, added):
+    one = table(name, FULL)
+    rows = [row for group in groups for row in ours(one, group).items()]
+    assert [row for key, row in rows if key not in added] == list(printed(paper, label))
+    for key, row in rows:
+        if key in added - {"LGD-GCN (paper)"}:
+            assert row == [None] * len(one.columns)
+
+
+def test_the_papers_number_is_beside_both_variants_and_both_kinds_of_graph():
+    standard = ours(table("table2", FULL), "Standard split")
+    assert standard["LGD-GCN (paper)"] == standard["LGD-GCN (released)"]
+    one = table("table3", FULL)
+    assert ours(one, "Micro-F1, published graphs") == ours(one, "Micro-F1 at 0.5, our generator")
+
+
+@pytest.mark.parametrize("plan", [FULL, QUICK], ids=["full", "quick"])
+@pytest.mark.parametrize("name", TABLES)
+def test_tables_build(name, plan):
+    one = table(name, plan)
+    assert one.name == name
+    assert all(len(row.entries) == len(one.columns) for row in one.rows)
+    for entry in one.entries():
+        assert entry.cell.model in MODELS
+        assert GraphSource(entry.cell.graph).split == "standard"
+        expected = "accuracy" if entry.cell.graph in ("cora", "citeseer", "pubmed") else "_f1"
+        assert expected in entry.metric
+        if plan is QUICK:
+            assert len(entry.cell.seeds) == 2
+            assert entry.cell.settings.epochs <= 50
+
+
+def test_seeds_and_splits_are_those_of_the_protocol():
+    counts = {row.group: len(row.entries[0].cell.seeds) for row in table("table2", FULL).rows}
+    assert counts == {"Standard split": 20, "Random splits": 10}
+    splits = {row.group: row.entries[0].cell.split for row in table("table2", FULL).rows}
+    assert splits == {"Standard split": "standard", "Random splits": "random"}
+    assert len(next(table("table3", FULL).entries()).cell.seeds) == 10
+    assert len(next(table("table4", FULL).entries()).cell.seeds) == 20
+
+
+def test_generated_graphs_have_the_published_ones_settings():
+    rows = table("table3", FULL).rows
+    for row in rows:
+        if row.group == "Micro-F1, our generator":
+            twin = next(
+                other
+                for other in rows
+                if (other.group, other.label) == ("Micro-F1, published graphs", row.label)
+            )
+            for one, other in zip(row.entries, twin.entries, strict=True):
+                assert one.cell.settings == other.cell.settings
+                assert one.cell.graph.startswith("synthetic")
+                assert other.cell.graph.startswith("lgd_syn_fac")
+
+
+def test_the_ablation_changes_what_it_says():
+    rows = {row.label: row.entries[0] for row in table("table4", FULL).rows}
+    whole = rows["all"].cell
+    assert whole.settings.variant == read("table4")["every"]["variant"] == "released"
+    assert rows["all, latent graphs off at test time"].cell == whole
+    assert rows["all, latent graphs off at test time"].local
+    assert rows["all, uniform routing"].cell.settings.tau == 1e30
+    parts = {
+        label: (own.space, own.diversity, own.latent_graph)
+        for label, entry in rows.items()
+        if (own := entry.cell.settings).tau < 1e30 and not entry.local
+    }
+    assert parts == {
+        "none": (False, False, False),
+        "space": (True, False, False),
+        "space + diversity": (True, True, False),
+        "space + latent graphs": (True, False, True),
+        "all": (True, True, True),
+    }
+    released = [row for row in table("table2", FULL).rows if row.label == "LGD-GCN (released)"]
+    assert released[0].entries[0].cell == whole  # trained once
+
+
+def test_exhibits_are_found_by_name():
+    assert [one.name for one in exhibits(["fig-k", "table1", "fig-k"], QUICK)] == [
+        "table1",
+        "fig-k",
+    ]
+    assert tuple(one.name for one in exhibits(["table1", "all"], QUICK)) == NAMES
+    assert all(cells(one) for one in exhibits(["all"], QUICK))
+    with pytest.raises(InputError, match=r"'tabel2'; did you mean table2\? known: all, table1"):
+        exhibits(["tabel2"], QUICK)
