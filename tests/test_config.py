@@ -16,6 +16,7 @@ from lgdgcn.config import (
     from_toml,
     parse_assignments,
     preset,
+    preset_names,
     preset_note,
     resolve,
     to_toml,
@@ -216,6 +217,33 @@ def test_presets(path):
     assert settings.variant == (variant or "paper")
     assert preset("-".join(rest), model, variant) == from_toml(path)
     assert build(model, settings.as_dict(), 5, 2) is not None
+
+
+@pytest.mark.parametrize(
+    ("dataset", "variant", "names"),
+    [
+        ("cora", None, ["cora-gcn-paper", "cora-gcn", "gcn"]),
+        ("Cora", "released", ["cora-gcn-released", "cora-gcn", "gcn"]),
+        (
+            "synthetic:factors=8,seed=1",
+            None,
+            [
+                "synthetic_factors_8_seed_1-gcn-paper",
+                "synthetic_factors_8_seed_1-gcn",
+                "synthetic-gcn-paper",
+                "synthetic-gcn",
+                "gcn",
+            ],
+        ),
+    ],
+)
+def test_where_a_preset_is_looked_for(dataset, variant, names):
+    assert preset_names(dataset, "gcn", variant) == names
+
+
+def test_a_generated_graph_has_the_presets_of_all():
+    assert preset("synthetic:seed=17,nodes=99", "gcn") == preset("synthetic", "gcn") != {}
+    assert preset("unheard-of", "gcn") == preset("", "gcn") == preset("", "gcn", "released")
 
 
 def test_no_preset():

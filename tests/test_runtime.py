@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import (
     StopRequest,
     keep_freed_memory,
@@ -111,4 +111,15 @@ def test_handlers_come_back_after_an_error():
 
 
 def test_no_request_is_false():
-    assert not StopRequest()
+    stop = StopRequest()
+    assert not stop
+    stop.check("nothing happens")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_request_is_an_error_where_it_is_asked_for(number, code):
+    stop = StopRequest()
+    stop.signal = number
+    with pytest.raises(StoppedError, match=r"^stopped in epoch 3$") as error:
+        stop.check("stopped in epoch 3")
+    assert error.value.exit_code == code

@@ -98,6 +98,31 @@ def test_missing_folder_file_as_parent_and_folder_as_file(tmp_path):
     assert names(tmp_path) == ["file"]
 
 
+def test_a_folder_is_made_and_left_empty(tmp_path):
+    folder = storage.make_folder(tmp_path / "ein Ordner" / "名")
+    assert folder == tmp_path / "ein Ordner" / "名"
+    assert storage.make_folder(str(folder)) == folder  # it may be there
+    assert names(folder) == []
+
+
+@pytest.mark.parametrize("below", ["", "sub", "sub/sub"])
+def test_a_file_where_a_folder_should_be(tmp_path, below):
+    path = tmp_path / "file" / below
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError) as caught:
+        storage.make_folder(path)
+    assert str(caught.value).startswith(f"cannot write {path}: Not a directory; a file stands")
+
+
+def test_a_folder_that_takes_no_files(tmp_path, monkeypatch):
+    def refuse(**where):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(InputError, match="Read-only file system; choose a folder you can"):
+        storage.make_folder(tmp_path / "x")
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 def test_a_full_device_is_named_and_stays_a_device(tmp_path):
     link = tmp_path / "out.csv"

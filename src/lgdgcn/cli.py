@@ -52,8 +52,7 @@ Examples:
 
   lgdgcn tune my-graph/ --model gcn --trials 50 --space my-space.toml
 
-  lgdgcn tune cora --storage postgresql://user@host/studies --resume   (on as many machines as
-  there are)
+  lgdgcn tune cora --storage postgresql://user@host/studies --resume
 """
 
 BENCH_EXAMPLES = """

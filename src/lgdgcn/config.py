@@ -184,7 +184,7 @@ def preset_names(dataset: str, model: str, variant: str | None = None) -> list[s
 'synthetic-gcn-paper', 'synthetic-gcn', 'gcn']
     """
     own = re.sub(r"[^a-z0-9.]+", "_", dataset.lower())
-    graphs = dict.fromkeys([own, dataset.partition(":")[0]])
+    graphs = dict.fromkeys([own, dataset.lower().partition(":")[0]])
     endings = (f"{model}-{variant or 'paper'}", model)
     return [*(f"{graph}-{ending}" for graph in graphs for ending in endings), model]
 

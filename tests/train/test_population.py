@@ -300,6 +300,35 @@ def test_nan_in_one_members_weights_stays_there(model):
         assert_as_alone(population, reports, place, data)
 
 
+@pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
+def test_retired_members_stay_as_they_were_and_hold_nobody_up(model):
+    data = graph_of()
+    members = members_of(epochs=6, patience=9)
+    population = Population(data, members, model)
+    reports = [[] for _ in members]
+    while not population.finished:
+        for report in population.epoch():
+            reports[report.place].append(report)
+        if len(reports[0]) == 2:
+            kept = population.state(1)
+            population.retire([1])
+    assert [len(own) for own in reports] == [6, 2, 6]
+    assert population.state(1).progress == kept.progress
+    close(population.state(1).tensors, kept.tensors)
+    close(dict(population.model(1).state_dict()), part(kept, "best"))
+    for place in (0, 2):
+        assert_as_alone(population, reports, place, data)
+
+
+def test_retiring_all_ends_a_population():
+    population = Population(graph_of(), members_of(epochs=6, patience=9))
+    population.epoch()
+    population.retire(range(3))
+    assert population.finished
+    population.retire([0])  # again, and finished ones too
+    assert [population.state(place).progress.epoch for place in range(3)] == [1, 1, 1]
+
+
 # Several epochs between two looks of the host, as on a GPU
 
 
@@ -352,6 +381,19 @@ def test_divergence_between_two_looks_is_reported_once(monkeypatch, model):
     assert population.places == [0, 2]
     assert population.state(1).progress.epoch == population.state(1).progress.best_epoch == 1
     assert [report.metrics["epoch"] for report in reports if report.place == 0] == [1, 2, 3, 4]
+
+
+def test_a_retired_member_that_is_still_carried_along_says_nothing(monkeypatch):
+    """A GPU drops members only when they are many: a new record costs more."""
+    data = graph_of()
+    members = members_of(epochs=6, patience=9) * 2
+    population = Population(data, members)
+    monkeypatch.setattr(population, "_release_finished", lambda: None)
+    population.epoch()
+    population.retire([1])
+    assert population.places == [*range(6)]
+    assert [report.place for report in population.epoch()] == [0, 2, 3, 4, 5]
+    assert population.states[1].progress.epoch == 1
 
 
 # Members that go on

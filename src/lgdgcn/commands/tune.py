@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import re
 import shlex
+import signal
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +21,7 @@ from lgdgcn.commands.console import out, percent, print_table
 from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
 from lgdgcn.config import preset, resolve
 from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import InputError, LGDError
+from lgdgcn.errors import InputError, LGDError, LGDWarning
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
 from lgdgcn.storage import make_folder, write_csv
@@ -81,9 +83,8 @@ def tune(
         if value < 1:
             raise InputError(f"--{name} is {value}; give at least 1")
     where = select_device(device)
-    set_threads()
+    _settle()
     _share_threads(workers)
-    keep_freed_memory()
     data = source.load()
     chosen = _space(space, model, variant, data.y.dim() == 2)
     variant = chosen.settings.get("variant")
@@ -136,6 +137,13 @@ def _study_name(source: GraphSource, model: str, variant: str | None) -> str:
     return graph + ending
 
 
+def _settle() -> None:
+    """Make this process ready to train; that some trials go wrong is what they are for."""
+    set_threads()
+    keep_freed_memory()
+    warnings.filterwarnings("ignore", "all nodes have the same unit", LGDWarning)
+
+
 def _share_threads(workers: int) -> None:
     """Give every worker its part of the cores; the others read it in the environment."""
     if workers > 1 and "OMP_NUM_THREADS" not in os.environ:
@@ -160,8 +168,10 @@ def _others(job: Job, count: int) -> Iterator[None]:
     processes: list[BaseProcess] = [
         context.Process(target=_work, args=(job, number + 1)) for number in range(count)
     ]
+    hearing = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is ours to pass on
     for process in processes:
         process.start()
+    signal.signal(signal.SIGINT, hearing)
     try:
         yield
         for process in processes:
@@ -174,11 +184,13 @@ def _others(job: Job, count: int) -> Iterator[None]:
 
 def _work(job: Job, number: int) -> None:
     """The life of a further worker; what it leaves undone the others take over."""
-    set_threads()
-    keep_freed_memory()
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("default", LGDWarning)
+    _settle()
     try:
         study = job.open(resume=True, worker=number)
         with stop_on_signals() as stop, Worker(study, job.trials) as worker:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker hears it and ends us
             search(job.quest, study, worker, stop=stop)
     except LGDError as error:
         raise SystemExit(error.exit_code) from None

@@ -111,14 +111,11 @@ def _extremes(panel: Panel, results: Results) -> str:
 
 def _numbers(panel: Panel, results: Results) -> Grid:
     values = sorted({value for one in panel.series for value in one.values})
-    columns = [dict(zip(one.values, one.entries, strict=True)) for one in panel.series]
-    rows = tuple(
-        (
-            f"{value:g}",
-            *(score(one[value], results) if value in one else "–" for one in columns),
-        )
-        for value in values
-    )
+    rows: list[tuple[str | Score, ...]] = []
+    for series in panel.series:
+        known = dict(zip(series.values, series.entries, strict=True))
+        cells = (score(known[value], results) if value in known else "–" for value in values)
+        rows.append((series.label, *cells))
     counts = {len(entry.cell.seeds) for one in panel.series for entry in one.entries}
     seeds = counts.pop() if len(counts) == 1 else None
-    return Grid(panel.title, (panel.x_label, *(one.label for one in panel.series)), rows, seeds)
+    return Grid(panel.title, (panel.x_label, *(f"{v:g}" for v in values)), tuple(rows), seeds)

@@ -65,5 +65,10 @@ class Plan:
         return Cell(graph, model, resolved, seeds, split, keeps_units)
 
 
-FULL = Plan({"standard": 20, "random": 10, "ablation": 20, "synthetic": 10, "sweep": 10})
-QUICK = Plan(dict.fromkeys(FULL.seeds, 2), epochs=50, graph_epochs={"pubmed": 12}, quick=True)
+FULL = Plan({"standard": 20, "random": 10, "ablation": 10, "synthetic": 10, "sweep": 10})
+QUICK = Plan(
+    dict.fromkeys(FULL.seeds, 2),
+    epochs=80,
+    graph_epochs={"cora": 50, "citeseer": 50, "pubmed": 15},
+    quick=True,
+)

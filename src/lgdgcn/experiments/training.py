@@ -13,13 +13,12 @@ from lgdgcn.experiments.cell import Cell
 from lgdgcn.experiments.graphs import Graphs
 from lgdgcn.experiments.ledger import Advance, Job, Ledger
 from lgdgcn.experiments.results import Results, Run
-from lgdgcn.models import LGDGCN, MODELS
+from lgdgcn.models import MODELS
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.member import Member, Report
 from lgdgcn.train.population import Population
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.session import members_at_once
-from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["merged", "train_cells"]
 
@@ -155,44 +154,50 @@ class _Trainer:
         graphs = self.graphs.ready(pairs, batch[0].cell.settings, self.device)
         members = [Member(cell.settings, seed) for cell, seed in pairs]
         population = Population(graphs, members, batch[0].cell.model)
+        due: list[Report] = []
         while not population.finished:
+            for report in population.epoch():
+                self.ledger.note(batch[report.place], report)
+                due += [report] if report.finished else []
+            self.on_progress(self.ledger.advance(batch[0]))
+            # a GPU scores all of a population in one pass, a CPU loses nothing by turns
+            if due and (population.finished or self.stop or not _together(self.device)):
+                self._keep(batch, population, due)
+                finished |= {report.place for report in due}
+                due = []
             if self.stop:
                 done = f"{self.ledger.finished} of {len(self.ledger.cost)} trainings"
                 raise StoppedError(f"stopped after {done}", self.stop.exit_code)
-            for report in population.epoch():
-                job = batch[report.place]
-                if report.finished:
-                    self._keep(job, population, report)
-                    finished.add(report.place)
-                    self.trained += 1
-                self.ledger.note(job, report)
-            self.on_progress(self.ledger.advance(batch[0]))
 
-    def _keep(self, job: Job, population: Population, report: Report) -> None:
-        """Score a finished member's best weights and write down what is wanted of them."""
-        cell, seed = job.cell, job.seed
-        graph, task = population.graphs[report.place], population.tasks[report.place]
-        data, progress = self.graphs.fingerprint(cell, seed), report.progress
-        run = Run(seed, data, progress.epoch, round(progress.seconds, 3), scores={})
-        if report.diverged:
+    def _keep(
+        self, batch: Sequence[Job], population: Population, reports: Sequence[Report]
+    ) -> None:
+        """Score the best weights of finished members and write down what is wanted of them."""
+        self.trained += len(reports)
+        for report in reports:
+            if report.diverged and not batch[report.place].for_units:
+                run = replace(self._run(batch[report.place], report), diverged=report.diverged)
+                self.results.add(batch[report.place].cell, [run])
+        sound = [report for report in reports if not report.diverged]
+        findings = outcome.look_at(population, [report.place for report in sound])
+        for report, found in zip(sound, findings, strict=True):
+            job = batch[report.place]
+            run = replace(
+                self._run(job, report),
+                scores=found.scores,
+                local_scores=found.local_scores,
+                factors=found.factors,
+            )
             if not job.for_units:
-                self.results.add(cell, [replace(run, diverged=report.diverged)])
-            return
-        model = population.model(report.place)
-        trained = TrainedModel(cell.model, model, cell.settings, task, [], graph.x.size(1))
-        output = trained.run(graph)
-        if not job.for_units:
-            scores = outcome.scores(task, output.logits, graph)
-            run = replace(run, scores=scores, factors=outcome.factor_scores(output, graph))
-            if isinstance(model, LGDGCN) and outcome.has_latent_graphs(model):
-                outcome.switch_off_latent_graphs(model)
-                local = outcome.scores(task, trained.run(graph).logits, graph)
-                run = replace(run, local_scores=local)
-            self.results.add(cell, [run])
-        best = self.results.best(cell)
-        if cell.keeps_units and best is not None and best.seed == seed:
-            origin = {"seed": np.array(seed), "data": np.array(data)}
-            self.results.keep_units(cell, {**outcome.units_of(output, graph), **origin})
+                self.results.add(job.cell, [run])
+            best = self.results.best(job.cell)
+            if job.cell.keeps_units and best is not None and best.seed == job.seed:
+                origin = {"seed": np.array(job.seed), "data": np.array(run.data)}
+                self.results.keep_units(job.cell, {**found.units(), **origin})
+
+    def _run(self, job: Job, report: Report) -> Run:
+        data, progress = self.graphs.fingerprint(job.cell, job.seed), report.progress
+        return Run(job.seed, data, progress.epoch, round(progress.seconds, 3), scores={})
 
     def _free_memory(self) -> None:
         """Give back what earlier populations held, so that it counts as free."""

@@ -1,6 +1,8 @@
 """A program of tensors that a GPU records once and repeats without the host."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +23,17 @@ def recordable(network: nn.Module) -> bool:
     layers = network.layers if isinstance(network, LGDGCN) else []
     spaces = [layer.latent_space for layer in layers if layer.latent_space is not None]
     return all(space.mean.size(-1) <= _LARGEST_COVARIANCE for space in spaces)
+
+
+@contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Keep the collector from freeing an earlier graph, which would spoil the recording."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class Recorded:
@@ -47,9 +60,10 @@ class Recorded:
             self._warm = True
             return [self.program().cpu()]
         if self._graph is None:
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                self._row = self.program()
+            with _no_garbage():
+                self._graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self._graph):
+                    self._row = self.program()
         assert self._row is not None
         rows = []
         for _ in range(_REPEATS):

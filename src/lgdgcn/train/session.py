@@ -21,7 +21,14 @@ from lgdgcn.train.population import Population
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel, prepared
 
-__all__ = ["SeedResult", "members_at_once", "summary", "train_seed", "train_seeds"]
+__all__ = [
+    "SeedResult",
+    "members_at_once",
+    "out_of_memory",
+    "summary",
+    "train_seed",
+    "train_seeds",
+]
 
 
 @dataclass
@@ -154,12 +161,7 @@ class _Session:
                     message = f"stopped after epoch {last.progress.epoch} of seed {seed}"
                     raise StoppedError(message, stop.exit_code)
         except torch.OutOfMemoryError:
-            on_gpu = self.device.type == "cuda"
-            peak = torch.cuda.max_memory_allocated(self.device) / 2**30 if on_gpu else 0.0
-            raise InputError(
-                f"{self.device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, "
-                "or lower hidden_channels or num_layers"
-            ) from None
+            raise out_of_memory(self.device) from None
 
     def outcome(self, place: int) -> tuple[SeedResult, Callable[[], TrainedModel]]:
         """The result of a member, and its model on demand."""
@@ -224,6 +226,15 @@ class _Session:
         epoch = 0 if state is None else state.progress.epoch
         self.folder.truncate_metrics(lambda line: line["seed"] != seed or line["epoch"] <= epoch)
         return state
+
+
+def out_of_memory(device: torch.device) -> InputError:
+    """The one line for a device whose memory is too small."""
+    peak = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else 0.0
+    return InputError(
+        f"{device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, "
+        "or lower hidden_channels or num_layers"
+    )
 
 
 def summary(results: Sequence[SeedResult]) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from torch_geometric.data import Data
 from lgdgcn.config import Settings
 from lgdgcn.train.member import OWN, Member, Report
 from lgdgcn.train.population import Population
-from lgdgcn.train.session import members_at_once
+from lgdgcn.train.session import members_at_once, out_of_memory
 from lgdgcn.train.trained import prepared
 
 __all__ = ["Contestant", "compete"]
 
-RUNGS = (50, 100, 200, 400)  # epochs after which a trial may be given up
+RUNGS = (100, 200, 400)  # epochs after which a trial may be given up
 WINDOW = 10  # epochs over which the validation score is averaged
 
 
@@ -117,14 +117,11 @@ def compete(
         at_once = max(1, members_at_once(first, settings, device) // len(group[0].seeds))
         for start in range(0, len(group), at_once):
             crew = group[start : start + at_once]
-            yield from _train(
-                crew,
-                [ready[id(graphs[seed])] for one in crew for seed in one.seeds],
-                model,
-                on_rung,
-                hopeless,
-                on_epoch,
-            )
+            own = [ready[id(graphs[seed])] for one in crew for seed in one.seeds]
+            try:
+                yield from _train(crew, own, model, on_rung, hopeless, on_epoch)
+            except torch.OutOfMemoryError:
+                raise out_of_memory(device) from None
 
 
 def _train(

@@ -7,7 +7,7 @@ from typing import Any
 
 import optuna
 
-from lgdgcn.config import Settings, preset_names, to_toml
+from lgdgcn.config import Settings, preset, preset_names, to_toml
 from lgdgcn.storage import write_text
 from lgdgcn.tune.search import Finalist, Quest
 
@@ -33,7 +33,9 @@ def preset_text(
     winner = finalists[0]
     settings = quest.space.settings_of(winner.params).as_dict()
     default = Settings().as_dict()
-    named = {*winner.params, *quest.space.settings}
+    variant = quest.space.settings.get("variant")
+    shipped = preset(quest.source.preset_name, quest.model, variant)  # train starts from these
+    named = {*winner.params, *quest.space.settings, *shipped}
     chosen = {k: _short(v) for k, v in settings.items() if k in named or v != default[k]}
     states = [trial.state.name for trial in study.trials]
     about: dict[str, Any] = {
@@ -47,7 +49,6 @@ def preset_text(
     }
     use = f"# lgdgcn train {json.dumps(quest.source.dataset, ensure_ascii=False)[1:-1]}"
     use += "" if quest.model == "lgdgcn" else f" --model {quest.model}"
-    variant = quest.space.settings.get("variant")
     use += f" --variant {variant}" if variant not in (None, "paper") else ""
     day = f"date = {date.today().isoformat()}\n"
     return f"{use}\n{to_toml('preset', about)}{day}\n{to_toml('settings', chosen)}"

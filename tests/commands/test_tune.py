@@ -1,0 +1,390 @@
+"""``lgdgcn tune``: what it leaves, what it refuses, and how it goes on."""
+
+import csv
+import io
+import os
+import re
+import shlex
+import signal
+import time
+import tomllib
+from collections import Counter
+from datetime import date
+from pathlib import Path
+
+import optuna
+import pytest
+import torch
+from rich.console import Console
+
+from commands.conftest import write_graph
+from commands.runner import call, content
+from lgdgcn.commands import trial_table
+from lgdgcn.commands import tune as command
+from lgdgcn.config import from_toml, preset, resolve
+from lgdgcn.data.source import GraphSource
+from lgdgcn.tune import contest, search
+from lgdgcn.tune.space import read_space
+
+GRAPH = "synthetic:nodes=60,factors=2,classes=3"
+NAME = "synthetic_nodes_60_factors_2_classes_3-mlp"
+SPACE = """
+[space]
+lr = {low = 0.01, high = 0.3, log = true}
+dropout = {low = 0.0, high = 0.8}
+[settings]
+epochs = 12
+hidden_channels = 8
+factors = 2
+[[starts]]
+lr = 0.05
+"""
+TRIALS = 9
+
+
+@pytest.fixture(autouse=True)
+def few_finalists(monkeypatch):
+    monkeypatch.setattr(search, "FINALISTS", 2)
+    monkeypatch.setattr(search, "FRESH_SEEDS", 4)
+
+
+def tune(folder: Path, *args: object, model: str = "mlp", trials: int = TRIALS, space: str = SPACE):
+    file = folder / "space.toml"
+    folder.mkdir(exist_ok=True)
+    file.write_text(space)
+    how = ["--model", model, "--trials", trials, "--space", file, "--out", folder / "out"]
+    return call("tune", GRAPH, *how, *args)
+
+
+def trials_of(folder: Path, name: str = NAME) -> list[optuna.trial.FrozenTrial]:
+    backend = optuna.storages.journal.JournalFileBackend(str(folder / "out/study.log"))
+    storage = optuna.storages.JournalStorage(backend)
+    return optuna.load_study(study_name=name, storage=storage).trials
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """The folder of a finished search, and what was printed; not to be changed."""
+    folder = tmp_path_factory.mktemp("tuned")
+    with pytest.MonkeyPatch.context() as patch:
+        few_finalists.__wrapped__(patch)
+        return folder, tune(folder)
+
+
+def test_what_it_leaves(tuned):
+    folder, outcome = tuned
+    assert (outcome.code, outcome.err) == (0, "")
+    files = {"study.log", "trials.csv", f"{NAME}.toml"}
+    files |= {f"{plot}.{kind}" for plot in ("history", "importance") for kind in ("png", "svg")}
+    assert files <= set(content(folder / "out"))
+    assert not [name for name in content(folder / "out") if name.endswith(".tmp")]
+    about = tomllib.loads((folder / f"out/{NAME}.toml").read_text())["preset"]
+    assert about["search"] == f"lgdgcn tune {GRAPH} --model mlp --trials 9 --space space.toml"
+    assert about["date"] == date.today()
+    assert (about["trials"], about["seeds"]) == (TRIALS, 3)
+    with (folder / "out/trials.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [*rows[0]] == ["trial", "state", "validation", "dropout", "lr"]
+    assert Counter(row["state"] for row in rows) == {"complete": TRIALS}
+    best = sorted(rows, key=lambda row: -float(row["validation"]))[:2]
+    assert from_toml(folder / f"out/{NAME}.toml")["lr"] in [
+        float(f"{float(row['lr']):.4g}") for row in best
+    ]
+    assert f"{100 * about['validation']:.1f}" in outcome.out
+    assert "4 fresh seeds" in outcome.out
+
+
+def test_the_shipped_settings_and_the_starts_come_first(tuned):
+    first, second = trials_of(tuned[0])[:2]
+    shipped = read_space(tuned[0] / "space.toml").inside(preset("synthetic", "mlp"))
+    assert shipped
+    assert shipped.items() <= first.params.items()
+    assert second.params["lr"] == 0.05
+
+
+def test_the_printed_command_uses_the_preset(tuned, tmp_path):
+    folder, outcome = tuned
+    (line,) = [line for line in outcome.out.splitlines() if line.startswith("use it: ")]
+    command = shlex.split(line.removeprefix("use it: "))
+    assert command[:3] == ["lgdgcn", "train", GRAPH]
+    assert call(*command[1:], "--out", tmp_path / "run").code == 0
+    used = resolve(from_toml(tmp_path / "run/config.toml"))
+    assert used == resolve(from_toml(folder / f"out/{NAME}.toml"))
+
+
+def test_it_repeats_itself(tuned, tmp_path):
+    folder, first = tuned
+    second = tune(tmp_path)
+    table = first.out.partition("preset: ")[0]
+    assert second.out.partition("preset: ")[0] == table
+    for name in (f"{NAME}.toml", "trials.csv"):
+        assert (tmp_path / "out" / name).read_bytes() == (folder / "out" / name).read_bytes()
+
+
+# Going on
+
+
+@pytest.fixture
+def again(tuned, tmp_path):
+    """A copy of the finished search."""
+    for name, data in content(tuned[0]).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+def test_nothing_is_searched_twice_by_accident(again):
+    before = content(again)
+    assert tune(again).refused(f"study {NAME} already exists", "study.log", "--resume")
+    assert content(again) == before
+
+
+def test_a_finished_search_is_not_repeated(again, monkeypatch):
+    monkeypatch.setattr(contest, "Population", None)  # trains nothing
+    before = content(again)
+    assert tune(again, "--resume").code == 0
+    after = content(again)
+    for name in (f"out/{NAME}.toml", "out/trials.csv", "out/history.png"):
+        assert after[name] == before[name]
+
+
+def test_more_trials(again, tuned):
+    assert tune(again, "--resume", trials=TRIALS + 3).code == 0
+    trials = trials_of(again)
+    assert [t.state.name for t in trials] == ["COMPLETE"] * (TRIALS + 3)
+    assert len({t.params["lr"] for t in trials}) == TRIALS + 3  # none is drawn again
+    assert tomllib.loads((again / f"out/{NAME}.toml").read_text())["preset"]["trials"] == 12
+
+
+def test_only_the_same_search_goes_on(again):
+    before = content(again / "out")
+    other = SPACE.replace("high = 0.8", "high = 0.7")
+    assert tune(again, "--resume", space=other).refused("of another search", "dropout", "0.7")
+    assert tune(again, "--resume", "--seeds", 4).refused("of another search", "seeds: 3 -> 4")
+    assert tune(again, "--resume", model="gcn").refused("there is no study", "-gcn in ")
+    assert content(again / "out") == before
+
+
+def test_nothing_to_go_on_with(tmp_path):
+    assert tune(tmp_path, "--resume").refused("there is no study", "leave out --resume")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_search_is_gone_on_with(tmp_path, monkeypatch, number, code):
+    epochs = []
+
+    def interrupted(quest, study, worker, on_change, stop):
+        def look():
+            epochs.append(1)
+            if len(epochs) == 20:
+                signal.raise_signal(number)
+
+        search.search(quest, study, worker, look, stop)
+
+    monkeypatch.setattr(command, "search", interrupted)
+    stopped = tune(tmp_path)
+    assert stopped.refused("stopped with 4 trials complete; go on with --resume", code=code)
+    assert len(epochs) == 20
+    states = Counter(t.state.name for t in trials_of(tmp_path))
+    assert states == {"COMPLETE": 4, "FAIL": 4, "WAITING": 4}  # a batch is queued again
+    assert set(content(tmp_path / "out")) == {"study.log"}
+    assert tune(tmp_path, "--resume").code == 0
+    states = Counter(t.state.name for t in trials_of(tmp_path))
+    assert states == {"COMPLETE": TRIALS, "FAIL": 4}
+
+
+def test_stopped_among_the_finalists(tmp_path, monkeypatch):
+    def interrupted(quest, study, on_epoch):
+        signal.raise_signal(signal.SIGINT)
+        search.final(quest, study, on_epoch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "final", interrupted)
+        stopped = tune(tmp_path, trials=2)
+        assert stopped.refused("stopped among the finalists; go on with --resume", code=130)
+    assert tune(tmp_path, "--resume", trials=2).code == 0
+
+
+def test_two_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+
+    def with_company(quest, study, worker, *more):
+        deadline = time.monotonic() + 60
+        while not worker.others_running:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        search.search(quest, study, worker, *more)
+
+    monkeypatch.setattr(command, "search", with_company)
+    outcome = tune(tmp_path, "--workers", 2, trials=10)
+    assert outcome.code == 0, outcome
+    done = [t for t in trials_of(tmp_path) if t.state.name == "COMPLETE"]
+    assert len(done) == len({t.params["lr"] for t in done}) == 10
+    assert len({t.user_attrs["worker"] for t in done}) == 2
+
+
+# Models, graphs and spaces
+
+
+def test_a_folder_and_the_shipped_space(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graph = write_graph(tmp_path / "мой граф")
+    outcome = call("tune", graph, "--model", "mlp", "--trials", 1)
+    assert outcome.code == 0, outcome
+    (file,) = Path("runs/tune").glob("*/graph-mlp.toml")
+    assert resolve(from_toml(file)).normalize_features
+    (line,) = [line for line in outcome.out.splitlines() if line.startswith("use it: ")]
+    used = shlex.split(line.removeprefix("use it: "))[1:]
+    assert call(*used, "--set", "epochs=2", "--out", "run").code == 0
+
+
+@pytest.mark.parametrize(
+    ("space", "args", "variant"),
+    [
+        (SPACE, [], "paper"),
+        (SPACE, ["--variant", "released"], "released"),
+        (SPACE.replace("epochs", 'variant = "released"\nepochs'), [], "released"),
+    ],
+    ids=["default", "option", "file"],
+)
+def test_variants(tmp_path, space, args, variant):
+    outcome = tune(tmp_path, *args, model="lgdgcn", trials=1, space=space)
+    assert outcome.code == 0, outcome
+    (file,) = (tmp_path / "out").glob("*.toml")
+    assert file.stem.endswith(f"-lgdgcn-{variant}")
+    assert from_toml(file)["variant"] == variant
+    assert f"--variant {variant}" in tomllib.loads(file.read_text())["preset"]["search"]
+    run = call("train", GRAPH, "--config", file, "--set", "epochs=1", "--out", tmp_path / "run")
+    assert run.code == 0
+    assert resolve(from_toml(tmp_path / "run/config.toml")).variant == variant
+
+
+def test_names_of_studies():
+    def name(dataset, model="gcn", variant=None):
+        found = command._study_name(GraphSource(dataset), model, variant)
+        assert len(found) <= 64
+        return found
+
+    assert name("Cora", "lgdgcn", "released") == "cora-lgdgcn-released"
+    assert name("some/gräph no. 5") == "gr_ph_no._5-gcn"
+    long = "synthetic:nodes=60,factors=2,classes=3,average_degree=12,seed=1"
+    names = {name(long), name(long, "mlp"), name(long[:-1] + "2"), name(long, "lgdgcn", "paper")}
+    assert len(names) == 4
+    assert {one.rpartition("3_")[0] for one in names} == {"synthetic_nodes_60_factors_2_classes_"}
+
+
+def test_the_cores_are_shared(monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")  # so that it is put back
+    command._share_threads(2)
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    command._share_threads(1)
+    assert asked == []
+    command._share_threads(3)
+    assert asked == [2]
+    assert os.environ["OMP_NUM_THREADS"] == "2"
+
+
+# The table
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """A search looked at on a terminal of 80 columns."""
+    screen = io.StringIO()
+
+    def console(**how):
+        return Console(file=screen, force_terminal=True, color_system=None, width=80, **how)
+
+    monkeypatch.setattr(trial_table, "Console", lambda stderr, **how: console(**how))
+    return screen
+
+
+def test_progress(tmp_path, shown, monkeypatch):
+    monkeypatch.setattr(trial_table, "_SECONDS", 0)
+    outcome = tune(tmp_path, model="gcn", space=SPACE + "\n[[starts]]\nlr = 0.07", trials=6)
+    assert (outcome.code, outcome.err) == (0, "")
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in shown.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "-gcn: 0 of 6 trials, 4 running, 0.0 min" in text
+    assert "-gcn: 4 of 6 trials (4 complete), 2 running, 0." in text
+    assert "-gcn: 6 of 6 trials (6 complete), the best again on fresh seeds, 0." in text
+    numbers = [line.split() for line in lines if line.strip().startswith("validation ")]
+    assert len(numbers[-1]) == 1 + trial_table.SHOWN
+    best = [float(cell) for cell in numbers[-1][1:]]
+    assert best == sorted(best, reverse=True)
+
+
+def test_what_the_table_counts():
+    study = optuna.create_study(study_name="mine")
+    states = optuna.trial.TrialState
+    for state, marks in ((states.FAIL, {"lost": True}), (states.FAIL, {}), (states.WAITING, {})):
+        study.add_trial(optuna.create_trial(state=state, user_attrs=marks))
+    console = Console(file=io.StringIO(), width=80)
+    console.print(trial_table._table(study, 9, 90, ""))
+    assert console.file.getvalue() == "mine: 1 of 9 trials (1 failed), 0 running, 1.5 min\n"
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--seeds", 2], ["--seeds is 2", "one lucky seed", "at least 3"]),
+        (["--trials", 0], ["--trials is 0", "at least 1"]),
+        (["--workers", 0], ["--workers is 0", "at least 1"]),
+        (["--trials", "many"], ["'--trials'", "lgdgcn tune --help"]),
+        (["--model", "transformer"], ["model is 'transformer'", "choose from lgdgcn, disengcn"]),
+        (["--variant", "Paper", "--model", "lgdgcn"], ["variant is 'Paper'", "choose from paper"]),
+        (["--device", "gpu"], ["device is 'gpu'", "use auto, cpu"]),
+        (["--space", "absent.toml"], ["absent.toml: no such file"]),
+        (["--storage", "mysql://x"], ["mysql"]),
+    ],
+)
+def test_wrong_arguments(tmp_path, args, words):
+    assert tune(tmp_path, *args).refused(*words)
+    assert not (tmp_path / "out/study.log").exists()
+
+
+def test_wrong_spaces(tmp_path):
+    wrong = SPACE.replace("dropout", "dropuot")
+    assert tune(tmp_path, space=wrong).refused("space.toml: ", "did you mean dropout?")
+    searched = SPACE.replace("[settings]", 'variant = {choices = ["paper"]}\n[settings]')
+    assert tune(tmp_path, space=searched).refused("space.toml: variant cannot be searched")
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_graphs(tmp_path):
+    out = ["--out", tmp_path / "out"]
+    assert call("tune", "coral", *out).refused("coral")
+    graph = write_graph(tmp_path / "graph")
+    nodes = graph / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace(",val", ",test"))
+    outcome = call("tune", graph, "--model", "mlp", *out)
+    assert outcome.code == 2
+    assert f"{graph} has no validation nodes" in outcome.err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    (tmp_path / "out").write_text("a file")
+    assert tune(tmp_path).refused(f"cannot write {tmp_path / 'out'}", "a file stands")
+
+
+def test_trials_that_all_fail(tmp_path):
+    wild = "[space]\nlr = {low = 1e29, high = 1e30}\n[settings]\nepochs = 12\nnum_layers = 2"
+    assert tune(tmp_path, model="gcn", space=wild, trials=2).refused("no trial has come to an end")
+    assert Counter(t.state.name for t in trials_of(tmp_path, NAME.replace("mlp", "gcn"))) == {
+        "FAIL": 2
+    }
+
+
+def test_help_has_examples():
+    outcome = call("tune", "--help")
+    assert outcome.code == 0
+    assert "lgdgcn tune cora --variant released --trials 200" in outcome.out
+    assert "--storage postgresql://" in outcome.out

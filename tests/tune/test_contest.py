@@ -1,0 +1,190 @@
+"""Trials trained together: each as if alone, scored by validation, given up when hopeless."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lgdgcn.config import Settings
+from lgdgcn.train.member import Member
+from lgdgcn.train.population import Population
+from lgdgcn.tune import contest
+from lgdgcn.tune.contest import Contestant, compete
+from tune.quests import CPU, FIXED, GRAPH
+
+SETTINGS = [
+    Settings(**{**FIXED, "lr": lr, "dropout": dropout, "epochs": epochs})
+    for lr, dropout, epochs in ((0.01, 0.5, 25), (0.05, 0.0, 12), (0.3, 0.2, 18))
+]
+
+
+def graph_of(source=GRAPH, seed=0):
+    """In float64, where no rounding turns into another label within a few epochs."""
+    data = source.load(seed)
+    data.x = data.x.double()
+    return data
+
+
+def run(settings, *, seeds=(0, 1, 2), model="mlp", graphs=None, **hooks):
+    """Train trials to their end; in the order of their numbers."""
+    trials = [Contestant(number, one, seeds) for number, one in enumerate(settings)]
+    over = compete(trials, graphs or dict.fromkeys(seeds, graph_of()), model, CPU, **hooks)
+    assert sorted(one.number for one in over) == list(range(len(trials)))
+    return trials
+
+
+def scores_of(settings, **how):
+    return [one.scores for one in run(settings, **how)]
+
+
+@pytest.mark.parametrize("model", ["lgdgcn", "disengcn", "gcn"])
+def test_every_trial_is_what_it_would_be_alone(model):
+    together = run(SETTINGS, model=model)
+    for number, settings in enumerate(SETTINGS):
+        (alone,) = run([settings], model=model)
+        assert together[number].scores == pytest.approx(alone.scores, abs=1e-12)
+        single = [run([settings], model=model, seeds=[seed])[0].score for seed in (0, 1, 2)]
+        assert alone.scores == pytest.approx(single, abs=1e-12)
+        assert alone.score == pytest.approx(sum(single) / 3)
+    assert len({trial.score for trial in together}) == 3
+
+
+def test_every_seed_may_have_its_own_split():
+    source = replace(GRAPH, split="random")
+    graphs = {seed: graph_of(source, seed) for seed in (0, 1, 2)}
+    found = scores_of(SETTINGS, graphs=graphs)
+    for seed in graphs:
+        alone = scores_of(SETTINGS, seeds=[seed], graphs=graphs)
+        assert [scores[seed] for scores in found] == pytest.approx([one for (one,) in alone])
+
+
+@pytest.mark.parametrize(
+    ("epochs", "patience"), [(1, 9), (4, 9), (10, 20), (11, 20), (37, 99), (200, 6)]
+)
+def test_score_is_the_best_mean_of_ten_epochs(epochs, patience):
+    settings = replace(SETTINGS[2], epochs=epochs, patience=patience)
+    seen = []
+    Population(graph_of(), [Member(settings, 1)], "mlp").train(
+        lambda report: seen.append(report.metrics["val_micro_f1"])
+    )
+    windows = [seen[end - 10 : end] for end in range(10, len(seen) + 1)] or [seen]
+    (trial,) = run([settings], seeds=[1])
+    assert len(seen) == epochs or len(seen) < 200 == epochs
+    assert trial.score == pytest.approx(max(sum(window) / len(window) for window in windows))
+    assert trial.score < max(seen) or len(set(seen)) == 1
+
+
+def test_a_diverging_trial_fails_alone():
+    data = graph_of()
+    data.x = data.x.float() * 1e9
+    wild = replace(SETTINGS[0], lr=1e30, num_layers=2)
+    tame = [replace(one, num_layers=2) for one in SETTINGS[:2]]
+    graphs = dict.fromkeys(range(3), data)
+    first, bad, last = run([tame[0], wild, tame[1]], model="gcn", graphs=graphs)
+    assert "training diverged: " in bad.failure
+    assert (first.failure, last.failure) == (None, None)
+    assert [first.scores, last.scores] == scores_of(tame, model="gcn", graphs=graphs)
+    assert [runner.epoch for runner in first.runners] == [25] * 3
+
+
+def test_only_validation_counts():
+    data = graph_of()
+    other = data.clone()
+    other.y[data.test_mask] = 1 - other.y[data.test_mask]
+    other.test_mask = torch.zeros_like(data.test_mask)
+    graphs = [dict.fromkeys(range(3), one) for one in (data, other)]
+    assert scores_of(SETTINGS, graphs=graphs[0]) == scores_of(SETTINGS, graphs=graphs[1])
+    other.y[data.val_mask] = 1 - other.y[data.val_mask]
+    assert scores_of(SETTINGS, graphs=graphs[0]) != scores_of(SETTINGS, graphs=graphs[1])
+
+
+# Rungs
+
+
+@pytest.fixture
+def low_rungs(monkeypatch):
+    monkeypatch.setattr(contest, "RUNGS", (5, 15))
+
+
+@pytest.mark.usefixtures("low_rungs")
+def test_hopeless_trials_stop_and_the_others_go_on():
+    seen, epochs = [], []
+
+    def judge(one):
+        seen.append(("asked", one.number))
+        return one.number == 2 or (one.number == 0 and len(epochs) >= 15)
+
+    trials = run(
+        SETTINGS,
+        on_rung=lambda one, rung: seen.append((rung, one.number)),
+        hopeless=judge,
+        on_epoch=lambda: epochs.append(1),
+    )
+    assert [[runner.epoch for runner in one.runners] for one in trials] == [
+        [15] * 3,
+        [12] * 3,
+        [5] * 3,
+    ]
+    assert [one.given_up for one in trials] == [True, False, True]
+    assert seen == [
+        *((5, number) for number in range(3)),  # all have reported before one is judged
+        *(("asked", number) for number in range(3)),
+        (15, 0),
+        ("asked", 0),
+    ]
+    assert len(epochs) == 15  # nobody is trained beyond
+
+
+@pytest.mark.usefixtures("low_rungs")
+def test_giving_up_changes_nothing_for_the_others():
+    found = run(SETTINGS, model="lgdgcn", hopeless=lambda one: one.number == 1)
+    expected = run(SETTINGS, model="lgdgcn")
+    assert found[1].given_up
+    for number in (0, 2):
+        assert found[number].scores == pytest.approx(expected[number].scores, abs=1e-12)
+
+
+def test_a_trial_comes_to_a_rung_with_its_slowest_seed(monkeypatch):
+    monkeypatch.setattr(contest, "RUNGS", (8, 30))
+    rungs = []
+    settings = replace(SETTINGS[2], epochs=40, patience=5)
+    (trial,) = run([settings], seeds=range(6), on_rung=lambda one, rung: rungs.append(rung))
+    lengths = [runner.epoch for runner in trial.runners]
+    assert min(lengths) < max(lengths) < 40  # of early stopping
+    assert rungs == [rung for rung in (8, 30) if max(lengths) > rung]
+
+
+def test_an_interruption_gets_through():
+    def stop():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(SETTINGS, on_epoch=stop)
+
+
+# Populations
+
+
+def sizes(monkeypatch, settings, seeds=(0, 1)):
+    made = []
+
+    def population(graphs, members, model):
+        made.append([(member.settings.num_layers, member.seed) for member in members])
+        return Population(graphs, members, model)
+
+    monkeypatch.setattr(contest, "Population", population)
+    run([replace(one, epochs=1) for one in settings], seeds=seeds)
+    return made
+
+
+def test_trials_of_one_architecture_are_trained_together(monkeypatch):
+    deep = [replace(one, num_layers=2) for one in SETTINGS]
+    mixed = [deep[0], SETTINGS[0], deep[1], SETTINGS[1], deep[2]]
+    assert sizes(monkeypatch, mixed) == [[(2, 0), (2, 1)] * 3, [(1, 0), (1, 1)] * 2]
+
+
+def test_no_more_than_fit(monkeypatch):
+    monkeypatch.setattr(contest, "members_at_once", lambda *_: 5)
+    assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)] * 2, [(1, 0), (1, 1)]]
+    monkeypatch.setattr(contest, "members_at_once", lambda *_: 1)  # the seeds of a trial stay so
+    assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)]] * 3
