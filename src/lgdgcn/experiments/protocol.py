@@ -13,16 +13,16 @@ __all__ = ["HOW_TO_READ", "PROTOCOL", "QUICK", "effort", "headline"]
 PROTOCOL = (
     "Citation graphs have the standard split (20 labelled nodes per class, 500 for validation, "
     "1,000 for testing) or random splits of the same sizes, another for every seed; synthetic "
-    "graphs are split 60 / 20 / 20. Settings come from the presets shipped with the package, "
-    "found by validation scores or taken from a method's own paper, as each preset says; no test "
-    "label has a part in choosing a setting, an epoch or a run. Each training has at most 1,000 "
-    "epochs and stops after 100 without a better validation score (accuracy, or Micro-F1); the "
-    "epoch with the best one is tested. Every number is the mean ± the sample standard deviation "
-    "over all seeds, lucky or not. On synthetic graphs each node has exactly m labels, so the m "
-    "highest-scoring ones are taken (headline): it needs no threshold, and the paper does not say"
-    " what it did; F1 of all labels above a probability of 0.5 stands beside it. All methods of a"
-    " column share their test nodes: with 1,000 of them the level of a whole column is known to "
-    "about ± 1.1 points, however many seeds there are."
+    "graphs are split 60 / 20 / 20. Settings come from the presets shipped with the package, each"
+    " found by a search on validation scores, with as many trials for every model on a graph; no "
+    "test label has a part in choosing a setting, an epoch or a run. Each training has at most "
+    "1,000 epochs (600 on synthetic graphs) and stops after 100 without a better validation score"
+    " (accuracy, or Micro-F1); the epoch with the best one is tested. Every number is the mean ± "
+    "the sample standard deviation over all seeds, lucky or not. On synthetic graphs each node "
+    "has exactly m labels, so the m highest-scoring ones are taken (headline): it needs no "
+    "threshold, and the paper does not say what it did; F1 of all labels above a probability of "
+    "0.5 stands beside it. All methods of a column share their test nodes: with 1,000 of them the"
+    " level of a whole column is known to about ± 1.1 points, however many seeds there are."
 )
 QUICK = (
     "This is a quick run: two seeds or so, short trainings and few values per curve. It shows that "
@@ -37,7 +37,7 @@ HOW_TO_READ = (
 )
 
 
-def effort(exhibits: Sequence[Exhibit], results: Results, device: str) -> str:
+def effort(exhibits: Sequence[Exhibit], results: Results) -> str:
     """What all trainings together took."""
     runs: dict[tuple[str, int], Run] = {}
     wanted = set()
@@ -48,7 +48,7 @@ def effort(exhibits: Sequence[Exhibit], results: Results, device: str) -> str:
     hours = sum(run.seconds for run in runs.values()) / 3600
     diverged = sum(bool(run.diverged) for run in runs.values())
     took = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
-    text = f"{len(runs):,} of {len(wanted):,} trainings, {took} of training on {device}"
+    text = f"{len(runs):,} of {len(wanted):,} trainings, {took} of training"
     return text + (f"; {diverged} diverged" if diverged else "")
 
 

@@ -39,7 +39,6 @@ def write_report(
     results: Results,
     *,
     quick: bool,
-    device: str,
 ) -> None:
     """Write ``report.md``, ``report.html`` and the figures of what has been trained so far.
 
@@ -49,9 +48,8 @@ def write_report(
         facts: Statistics of the data.
         results: Finished runs; what is missing is shown as such.
         quick: Whether this is a quick run, not to be quoted.
-        device: What it ran on, in words.
     """
-    done = effort(exhibits, results, device)
+    done = effort(exhibits, results)
     blocks = list(_blocks(folder, exhibits, facts, results, quick=quick, done=done))
     title = TITLE + (" (quick run)" if quick else "")
     subtitle = f"Every table and figure of the paper with lgdgcn {__version__}: {done}."
