@@ -18,14 +18,14 @@ from lgdgcn.nn import Disentangled
 from lgdgcn.train.population import Population
 from lgdgcn.train.task import Task
 
-__all__ = ["Finding", "look_at"]
+__all__ = ["Measurement", "look_at"]
 
 PARTS = ("val", "test")
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a member's best weights are worth.
+class Measurement:
+    """What was measured of a member's best weights.
 
     Attributes:
         scores: On validation and test nodes.
@@ -54,7 +54,7 @@ class Finding:
 
 
 @torch.no_grad()
-def look_at(population: Population, places: Sequence[int]) -> Iterator[Finding]:
+def look_at(population: Population, places: Sequence[int]) -> Iterator[Measurement]:
     """Measure the best weights of some members, all in one pass."""
     if not places:
         return
@@ -69,7 +69,7 @@ def look_at(population: Population, places: Sequence[int]) -> Iterator[Finding]:
     for row, place in enumerate(places):
         own, task = population.graphs[place], population.tasks[place]
         layers = [Disentangled(*(part[row] for part in layer)) for layer in output.layers]
-        yield Finding(
+        yield Measurement(
             _scores(task, output.logits[row], own),
             {} if local is None else _scores(task, local[row], own),
             _factor_scores(layers, own),

@@ -179,8 +179,8 @@ class _Trainer:
                 run = replace(self._run(batch[report.place], report), diverged=report.diverged)
                 self.results.add(batch[report.place].cell, [run])
         sound = [report for report in reports if not report.diverged]
-        findings = outcome.look_at(population, [report.place for report in sound])
-        for report, found in zip(sound, findings, strict=True):
+        measured = outcome.look_at(population, [report.place for report in sound])
+        for report, found in zip(sound, measured, strict=True):
             job = batch[report.place]
             run = replace(
                 self._run(job, report),
