@@ -3,6 +3,7 @@
 import os
 import signal
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -66,8 +67,31 @@ def test_a_signal_saves_and_the_command_goes_on(tmp_path, monkeypatch):
 
 def test_what_cannot_be_done_is_refused_at_once(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    call("reproduce", "--out", tmp_path / "file").refused("cannot write", "file/cells")
+    call("reproduce", "--out", tmp_path / "file").refused("cannot write", "file/figures")
     call("reproduce", "--device", "tpu").refused("device is 'tpu'")
     monkeypatch.undo()
     call("reproduce", "tabel2", "--out", tmp_path).refused("'tabel2'; did you mean table2?")
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_report_keeps_what_earlier_commands_have_trained(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    one = reproduce.described(["table1"], reproduce.FULL)[0]
+    both = [one, replace(one, name="table2")]
+    monkeypatch.setattr(reproduce, "train_cells", lambda *args, **kwargs: 0)
+    monkeypatch.setattr(reproduce, "statistics", lambda *args: [])
+    monkeypatch.setattr(reproduce, "_print", lambda *args: None)
+    shown = []
+    monkeypatch.setattr(
+        reproduce, "write_report", lambda path, exhibits, *args, **kwargs: shown.append(exhibits)
+    )
+    monkeypatch.setattr(reproduce, "_done", lambda exhibit, results: exhibit is both[1])
+    monkeypatch.setattr(
+        reproduce, "described", lambda names, plan: both[:1] if names != ["all"] else both
+    )
+    reproduce.reproduce(["table1"], quick=False, folder=out, device="cpu", root=None)
+    assert shown == [both]
+    monkeypatch.setattr(reproduce, "_done", lambda exhibit, results: False)
+    reproduce.reproduce(["table1"], quick=False, folder=out, device="cpu", root=None)
+    assert shown[1] == both[:1]
+    assert (out / "figures").is_dir()

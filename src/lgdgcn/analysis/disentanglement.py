@@ -54,7 +54,8 @@ def edge_attribution(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor)
     """Share of edges whose strongest channel is the factor that made them.
 
     Only edges that share the class of exactly one factor have a known maker. Channels carry no
-    names, so they are matched to factors one to one in the way that scores best.
+    names, so they are matched to factors one to one in the way that scores best: with fewer
+    channels than factors some factors have no channel.
 
     Args:
         edge_index: Both directions of every edge. Shape ``[2, E]``.
@@ -62,7 +63,9 @@ def edge_attribution(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor)
         y_factor: Class of every node in every true factor. Shape ``[N, F]``.
 
     Returns:
-        Accuracy, about 1 / M by chance; ``None`` where no edge has exactly one true factor.
+        Accuracy; ``None`` where no edge has exactly one true factor. Where factors make equally
+        many edges, random channels reach about 1 / max(M, F), a single channel for all edges
+        1 / F, and nothing more than min(M, F) / F.
     """
     (source, target), mean = both_directions(edge_index, edge_factors)
     shared = y_factor[source] == y_factor[target]  # [E / 2, F]

@@ -15,10 +15,12 @@ from lgdgcn.experiments.catalogue import exhibits as described
 from lgdgcn.experiments.exhibits import Exhibit, cells
 from lgdgcn.experiments.ledger import Advance
 from lgdgcn.experiments.plan import FULL, QUICK
+from lgdgcn.experiments.report import write_report
 from lgdgcn.experiments.results import Results
 from lgdgcn.experiments.statistics import statistics
 from lgdgcn.experiments.training import merged, train_cells
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
+from lgdgcn.storage import make_folder
 
 __all__ = ["reproduce"]
 
@@ -27,25 +29,31 @@ def reproduce(
     names: Sequence[str], *, quick: bool, folder: Path | None, device: str, root: str | None
 ) -> None:
     """Train what the exhibits need and is not there yet; write the report about them."""
-    exhibits = described(names or ["all"], QUICK if quick else FULL)
+    plan = QUICK if quick else FULL
+    exhibits = described(names or ["all"], plan)
     where = select_device(device)
     set_threads()
     keep_freed_memory()
     path = folder or Path("runs") / ("reproduce-quick" if quick else "reproduce")
+    make_folder(path / "figures")
     results = Results(path / "cells")
     wanted = [cell for exhibit in exhibits for cell in cells(exhibit)]
-    facts = statistics(root, {cell.graph for cell in wanted})
     try:
         with stop_on_signals() as stop, _progress() as on_progress:
             train_cells(wanted, results, where, root=root, on_progress=on_progress, stop=stop)
     except StoppedError as error:
         message = f"{error}; finished ones are saved, repeat the command to go on"
         raise StoppedError(message, error.exit_code) from None
-    from lgdgcn.experiments.report import write_report
-
-    write_report(path, exhibits, facts, results, quick=quick)
+    shown = [one for one in described(["all"], plan) if one in exhibits or _done(one, results)]
+    facts = statistics(root, {cell.graph for one in shown for cell in cells(one)})
+    write_report(path, shown, facts, results, quick=quick)
     _print(exhibits, results)
     out.print(f"report: {path / 'report.html'} and {path / 'report.md'}", soft_wrap=True)
+
+
+def _done(exhibit: Exhibit, results: Results) -> bool:
+    """Whether an earlier command has trained all of it, so that the report keeps it."""
+    return all(not results.missing(cell) for cell in cells(exhibit))
 
 
 def _print(exhibits: Sequence[Exhibit], results: Results) -> None:

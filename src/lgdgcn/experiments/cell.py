@@ -10,6 +10,7 @@ from lgdgcn.train.member import OWN
 
 __all__ = ["Cell"]
 
+_EDITION = 1  # of the models and their training; a change that changes results raises it
 _NOT_RESULTS = ("checkpoint_every",)  # settings that do not change what comes out
 
 
@@ -37,7 +38,13 @@ class Cell:
     def configuration(self) -> dict[str, Any]:
         """Everything a training's result depends on, but for its seed."""
         settings = {k: v for k, v in self.settings.as_dict().items() if k not in _NOT_RESULTS}
-        return {"graph": self.graph, "split": self.split, "model": self.model, "settings": settings}
+        return {
+            "edition": _EDITION,
+            "graph": self.graph,
+            "split": self.split,
+            "model": self.model,
+            "settings": settings,
+        }
 
     @property
     def key(self) -> str:

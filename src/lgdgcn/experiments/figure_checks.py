@@ -1,7 +1,7 @@
 """Ways to check a claim against a curve or a picture."""
 
 from lgdgcn.experiments.block_correlation import block_correlation, layer_units
-from lgdgcn.experiments.contrast import contrast, difference
+from lgdgcn.experiments.contrast import Difference, contrast, difference
 from lgdgcn.experiments.exhibits import Curves, Picture
 from lgdgcn.experiments.finding import Check, Finding, Outcome, judge
 from lgdgcn.experiments.results import Mean, Results
@@ -27,7 +27,7 @@ def rises_then_falls(panel: str) -> Check:
         for case, end in (("rises", points[0]), ("falls again", points[-1])):
             apart = difference(best[1], end[1])
             text = f"{_at(best)}, {_at(end)}: {apart}"
-            found.append(Finding(case, judge(apart, len(points) - 2), text))
+            found.append(Finding(case, judge(apart, picked=len(points) - 2), text))
         return found
 
     return check
@@ -57,9 +57,9 @@ def _stable(inside: Points, limit: float) -> Finding:
 
 def _falls(inside: Points, last: tuple[float, Mean], limit: float) -> Finding:
     share = 1 / len(inside)
-    apart = contrast([*((share, mean) for _, mean in inside), (-1, last[1])])
-    before = sum(share * mean.mean for _, mean in inside)
-    text = f"{before:.1f} on average up to {limit:g}, {_at(last)}: {apart}"
+    before = contrast([(share, Difference.of(mean)) for _, mean in inside])
+    apart = contrast([(1, before), (-1, Difference.of(last[1]))])
+    text = f"{before.value:.1f} on average up to {limit:g}, {_at(last)}: {apart}"
     return Finding("falls beyond", judge(apart), text)
 
 
@@ -78,7 +78,7 @@ def best_around(panel: str, low: float, high: float) -> Check:
         outcome = Outcome.UNDECIDED
         if against.value < 0 and against.is_sure(len(outside)):
             outcome = Outcome.FAILS
-        elif against.value > 0 and all(end.is_sure(2) for end in ends):
+        elif against.value > 0 and all(end.is_sure(len(inside)) for end in ends):
             outcome = Outcome.HOLDS
         text = f"{_at(best)}; elsewhere at most {_at(rival)}: {against}"
         return [Finding(f"{low:g} to {high:g}", outcome, text)]

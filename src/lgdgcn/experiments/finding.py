@@ -33,20 +33,30 @@ class Finding:
 Check = Callable[[Any, Results], list[Finding]]  # of the exhibit that the claim is about
 
 
-def judge(difference: Difference, tests: int = 1) -> Outcome:
-    """A claim that a difference is positive, the best of ``tests`` such differences."""
-    if not difference.is_sure(tests):
+def judge(difference: Difference, picked: int = 1, rivals: int = 1) -> Outcome:
+    """A claim that a difference is positive.
+
+    Picking by the scores that are tested helps one side by luck; this side needs better evidence.
+
+    Args:
+        difference: Of ours and another.
+        picked: Ours is the best of so many: one may be ahead by luck.
+        rivals: The other is the best of so many: one may be ahead of ours by luck.
+    """
+    holds = difference.value > 0
+    if not difference.is_sure(picked if holds else rivals):
         return Outcome.UNDECIDED
-    return Outcome.HOLDS if difference.value > 0 else Outcome.FAILS
+    return Outcome.HOLDS if holds else Outcome.FAILS
 
 
 def combine(outcomes: Sequence[Outcome]) -> Outcome:
-    """A claim holds where all its cases do; one that holds nowhere is as bad as its worst case."""
-    known = {outcome for outcome in outcomes if outcome is not Outcome.MISSING}
+    """A claim holds where all its cases do, and in part where no more fail than hold."""
+    known = [outcome for outcome in outcomes if outcome is not Outcome.MISSING]
+    holding, failing = known.count(Outcome.HOLDS), known.count(Outcome.FAILS)
     if not known:
         return Outcome.MISSING
-    if known == {Outcome.HOLDS}:
+    if holding == len(known):
         return Outcome.HOLDS
-    if Outcome.HOLDS in known:
-        return Outcome.PARTLY
-    return Outcome.FAILS if Outcome.FAILS in known else Outcome.UNDECIDED
+    if failing > holding:
+        return Outcome.FAILS
+    return Outcome.PARTLY if holding else Outcome.UNDECIDED

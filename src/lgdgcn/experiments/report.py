@@ -20,10 +20,18 @@ __all__ = ["write_report"]
 TITLE = "LGD-GCN reproduced"
 READING = (
     "Each claim is checked with the numbers below. Differences are in points ± their standard "
-    "error; a case holds, or does not, where Welch's test is sure at the five per cent level "
-    "(stricter where the best of several values is picked), and is undecided otherwise; against "
-    "numbers of the paper two standard errors of both decide. Where LGD-GCN has two variants, the "
-    "one with the better validation score speaks for it."
+    "error. That one number is above another holds, or does not, where a test is sure of it at "
+    "the five per cent level, and is undecided otherwise: the paired t-test over the seeds where "
+    "a seed means the same random split, or the same trained model, for both; Welch's test "
+    "elsewhere. Whichever side gains from picking the best of several values has to pass a test "
+    "stricter by their number. Other rules: the paper's number is reached at or above it, and is "
+    "not reached more than two standard errors of both below it; a curve is stable where its "
+    "means lie within one point, and is not where the best is surely above the worst as well; "
+    "edges are routed where the entropy is below 90 % of its maximum, and are not above 99 %; "
+    "they go to their factors at more than twice the share of chance, and do not below 1.25 times "
+    "of it; blocks, of one run each, are told apart where their ratios differ by more than a "
+    "tenth. A claim holds in part where some cases hold and no more fail. Where LGD-GCN has two "
+    "variants, the one with the better validation score speaks for it."
 )
 APPENDIX = (
     "Every cell: where it stands, the hash its results are kept under, the settings that differ "

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lgdgcn.experiments.cell import Cell
-from lgdgcn.storage import atomic_write, cannot_write, write_json
+from lgdgcn.storage import atomic_write, make_folder, write_json
 
 __all__ = ["Mean", "Results", "Run"]
 
@@ -73,11 +73,7 @@ class Results:
     """A folder with one file per configuration."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(folder, error) from error
+        self.folder = make_folder(folder)
 
     def runs(self, cell: Cell) -> dict[int, Run]:
         """The finished runs of a cell's configuration by seed, also of seeds nobody asks for."""

@@ -3,10 +3,11 @@
 import math
 from dataclasses import dataclass
 
+from lgdgcn.experiments.cell import Cell
 from lgdgcn.experiments.exhibits import Entry
-from lgdgcn.experiments.results import Mean, Results
+from lgdgcn.experiments.results import Mean, Results, Run
 
-__all__ = ["Score", "score", "signed", "spread"]
+__all__ = ["Score", "own_runs", "score", "seed_scores", "signed", "spread"]
 
 PAPER_RUNS = 10  # the paper's numbers are means of so many
 
@@ -70,14 +71,27 @@ class Score:
 
 def score(entry: Entry, results: Results, part: str = "test") -> Score:
     """Read an entry off the runs that are there, be they complete or not."""
-    known = results.runs(entry.cell)
-    runs = [known[seed] for seed in entry.cell.seeds if seed in known]
-    scores = [run.local_scores if entry.local else run.scores for run in runs]
-    shares = [values.get(part, {}).get(entry.metric) for values in scores]
-    found = [share for share in shares if share is not None]
-    diverged = sum(bool(run.diverged) for run in runs)
-    mean = Mean.of(found) if found else None
+    found = seed_scores(entry, results, part)
+    diverged = sum(bool(run.diverged) for run in own_runs(entry.cell, results))
+    mean = Mean.of(found.values()) if found else None
     return Score(mean, entry.paper, len(entry.cell.seeds), diverged)
+
+
+def seed_scores(entry: Entry, results: Results, part: str = "test") -> dict[int, float]:
+    """The shares behind an entry's mean by seed; seeds that are missing or diverged have none."""
+    found = {}
+    for run in own_runs(entry.cell, results):
+        scores = run.local_scores if entry.local else run.scores
+        share = scores.get(part, {}).get(entry.metric)
+        if share is not None:
+            found[run.seed] = share
+    return found
+
+
+def own_runs(cell: Cell, results: Results) -> list[Run]:
+    """The finished runs of the seeds a cell asks for; more may be kept under its name."""
+    known = results.runs(cell)
+    return [known[seed] for seed in cell.seeds if seed in known]
 
 
 def spread(mean: float, std: float | None) -> str:

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
+from typing import NamedTuple
 
-from lgdgcn.experiments.contrast import contrast, difference
+from lgdgcn.experiments.contrast import Difference, compare, contrast
 from lgdgcn.experiments.exhibits import Entry, Table
 from lgdgcn.experiments.finding import Check, Finding, Outcome, judge
-from lgdgcn.experiments.results import Mean, Results
-from lgdgcn.experiments.score import score, signed, spread
+from lgdgcn.experiments.results import Results
+from lgdgcn.experiments.score import own_runs, score, signed, spread
 
 __all__ = ["beats", "finds_factors", "lead_shrinks", "reaches", "routes", "validated"]
 
@@ -37,21 +38,21 @@ def validated(
 def beats(
     group: str, label: str, *rivals: str, columns: Sequence[str] = (), case: str = "{}"
 ) -> Check:
-    """A method is better than a rival, or than the strongest of several."""
+    """A method is better than a rival, or than the best of several on the test nodes."""
 
     def check(table: Table, results: Results) -> list[Finding]:
         return [one(table, column, results) for column in columns or table.columns]
 
     def one(table: Table, column: str, results: Results) -> Finding:
-        ours = _mean(table, group, label, column, results)
-        others = [_mean(table, group, rival, column, results) for rival in rivals]
+        ours = _measured(table, group, label, column, results)
+        others = [_measured(table, group, rival, column, results) for rival in rivals]
         known = [other for other in others if other]
-        if ours is None or not known:
+        best = max(known, key=lambda other: other.mean, default=None)
+        apart = compare(ours.entry, best.entry, results) if ours and best else None
+        if ours is None or best is None or apart is None:
             return Finding(case.format(column), Outcome.MISSING, "")
-        best = max(known, key=lambda other: other[1].mean)
-        apart = difference(ours[1], best[1])
-        text = f"{ours[0]} {ours[1].mean:.1f}, {best[0]} {best[1].mean:.1f}: {apart}"
-        return Finding(case.format(column), judge(apart), text)
+        text = f"{ours.label} {ours.mean:.1f}, {best.label} {best.mean:.1f}: {apart}"
+        return Finding(case.format(column), judge(apart, rivals=len(known)), text)
 
     return check
 
@@ -83,18 +84,17 @@ def lead_shrinks(group: str, label: str, rival: str, wide: str, narrow: str) -> 
 
     def check(table: Table, results: Results) -> list[Finding]:
         case = f"{wide} to {narrow}"
-        found = [
-            _mean(table, group, row, column, results)
-            for column in (wide, narrow)
-            for row in (label, rival)
-        ]
-        means = [one[1] for one in found if one]
-        if len(means) < 4:
+        first, last = (lead(table, column, results) for column in (wide, narrow))
+        if first is None or last is None:
             return [Finding(case, Outcome.MISSING, "")]
-        leads = [difference(*means[:2]), difference(*means[2:])]
-        shrinking = contrast(list(zip((1, -1, -1, 1), means, strict=True)))
-        text = f"lead {leads[0]} at {wide}, {leads[1]} at {narrow}: smaller by {shrinking}"
+        shrinking = contrast([(1, first), (-1, last)])
+        text = f"lead {first} at {wide}, {last} at {narrow}: smaller by {shrinking}"
         return [Finding(case, judge(shrinking), text)]
+
+    def lead(table: Table, column: str, results: Results) -> Difference | None:
+        ours = _measured(table, group, label, column, results)
+        other = _measured(table, group, rival, column, results)
+        return compare(ours.entry, other.entry, results) if ours and other else None
 
     return check
 
@@ -119,7 +119,11 @@ def routes(group: str, label: str) -> Check:
 
 
 def finds_factors(group: str, label: str, case: str = "{}") -> Check:
-    """Edges go to the factor that made them at least twice as often as by chance."""
+    """Edges go to the factor that made them more than twice as often as by chance.
+
+    The table's columns are true numbers of factors F. One to one, a random one of M channels is
+    the right one for 1 / max(M, F) of the edges, and at most M of the F factors have a channel.
+    """
 
     def check(table: Table, results: Results) -> list[Finding]:
         found = []
@@ -128,10 +132,14 @@ def finds_factors(group: str, label: str, case: str = "{}") -> Check:
             if share is None:
                 found.append(Finding(case.format(column), Outcome.MISSING, ""))
                 continue
-            value, chance = share[0], 1 / share[1].cell.settings.factors
+            value, channels, factors = share[0], share[1].cell.settings.factors, int(column)
+            chance = 1 / max(channels, factors)
             outcome = Outcome.HOLDS if value > 2 * chance else Outcome.UNDECIDED
             outcome = Outcome.FAILS if value < 1.25 * chance else outcome
             text = f"{value:.1%} of the edges, {chance:.1%} by chance"
+            if factors > channels:
+                most = channels / factors
+                text += f", at most about {most:.1%} with {channels} channels"
             found.append(Finding(case.format(column), outcome, text))
         return found
 
@@ -144,18 +152,24 @@ def _entries(table: Table, group: str, column: str) -> Iterator[tuple[str, Entry
         yield from ((row.label, row.entries[place]) for row in table.rows if row.group == group)
 
 
-def _mean(
+class _Measured(NamedTuple):
+    label: str
+    entry: Entry
+    mean: float
+
+
+def _measured(
     table: Table, group: str, label: str, column: str, results: Results
-) -> tuple[str, Mean] | None:
+) -> _Measured | None:
     found = validated(table, group, label, column, results)
     ours = score(found[1], results).ours if found else None
-    return (found[0], ours) if found and ours else None
+    return _Measured(*found, ours.mean) if found and ours else None
 
 
 def _factor_number(
     table: Table, group: str, label: str, column: str, name: str, results: Results
 ) -> tuple[float, Entry] | None:
     found = validated(table, group, label, column, results)
-    runs = results.runs(found[1].cell).values() if found else ()
+    runs = own_runs(found[1].cell, results) if found else []
     values = [run.factors[name] for run in runs if run.factors.get(name) is not None]
     return (fmean(values), found[1]) if found and values else None

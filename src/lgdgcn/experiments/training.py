@@ -1,4 +1,4 @@
-"""Trains what is missing: cells of one architecture together, every result kept at once."""
+"""Trains what is missing: cells of one architecture together, results kept as they come."""
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ def train_cells(
 
     Args:
         cells: What is wanted; equal configurations are trained once.
-        results: Where finished runs are, and go as soon as each is finished.
+        results: Where finished runs are, and go soon after each is finished.
         device: Where to train. On a GPU all cells of an architecture are trained together, on a
             CPU one cell after the other, so that a kill loses little.
         root: Folder to look for data sets in.
@@ -160,8 +160,9 @@ class _Trainer:
                 self.ledger.note(batch[report.place], report)
                 due += [report] if report.finished else []
             self.on_progress(self.ledger.advance(batch[0]))
-            # a GPU scores all of a population in one pass, a CPU loses nothing by turns
-            if due and (population.finished or self.stop or not _together(self.device)):
+            # a GPU scores many in one pass, a CPU loses nothing by turns
+            many = 4 * len(due) >= len(batch) or not _together(self.device)
+            if due and (many or population.finished or self.stop):
                 self._keep(batch, population, due)
                 finished |= {report.place for report in due}
                 due = []
