@@ -196,6 +196,12 @@ def tune(
             help="Folder for preset, plots and table.", show_default="runs/tune/DATASET-MODEL"
         ),
     ] = None,
+    split: Annotated[
+        str, typer.Option(help="standard, or random: another split of the same size per seed.")
+    ] = "standard",
+    features: Annotated[
+        str | None, typer.Option(help="Make features from the structure: degree or identity.")
+    ] = None,
     root: Annotated[
         str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
     ] = None,
@@ -205,7 +211,7 @@ def tune(
     from lgdgcn.data.source import GraphSource
 
     run(
-        GraphSource(dataset, root),
+        GraphSource(dataset, root, split, features),
         model=model,
         variant=variant,
         trials=trials,

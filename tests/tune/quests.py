@@ -6,7 +6,8 @@ import optuna
 import torch
 
 from lgdgcn.data.source import GraphSource
-from lgdgcn.tune.search import Quest, pruner, sampler
+from lgdgcn.tune.pruning import LowerThird
+from lgdgcn.tune.search import Quest, sampler
 from lgdgcn.tune.space import Space
 
 GRAPH = GraphSource("synthetic:nodes=60,factors=2,classes=3")
@@ -34,5 +35,5 @@ def new_study(seed: int = 0) -> optuna.Study:
     """In memory, as a search opens it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna.create_study(
-        study_name="study", direction="maximize", sampler=sampler(seed), pruner=pruner()
+        study_name="study", direction="maximize", sampler=sampler(seed), pruner=LowerThird()
     )

@@ -31,10 +31,15 @@ class Renew(Protocol):
 
 @contextmanager
 def trial_progress(study: "optuna.Study", total: int) -> Iterator[Renew]:
-    """Show the state of a study on a terminal's standard error, renewed whenever called."""
+    """Show the state of a study on standard error, looked at whenever called.
+
+    On a terminal as a table; else as a line for every tenth of the trials.
+    """
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield lambda note="": None
+        lines = _Lines(study, total, console)
+        yield lines.renew
+        lines.look()
         return
     start = time.monotonic()
     last = start - _SECONDS
@@ -48,6 +53,31 @@ def trial_progress(study: "optuna.Study", total: int) -> Iterator[Renew]:
                 live.update(_table(study, total, now - start, note), refresh=True)
 
         yield renew
+
+
+class _Lines:
+    """Says how far a study is, once for every tenth of its trials."""
+
+    def __init__(self, study: "optuna.Study", total: int, console: Console) -> None:
+        self.study, self.total, self.console = study, total, console
+        self.said = 0  # tenths
+        self.last = time.monotonic()
+
+    def renew(self, note: str = "") -> None:
+        if time.monotonic() - self.last >= _SECONDS:
+            self.look()
+
+    def look(self) -> None:
+        self.last = time.monotonic()
+        trials = self.study.get_trials(deepcopy=False)
+        done = sum(counts(trial) and trial.state.is_finished() for trial in trials)
+        tenth = min(10, 10 * done // self.total)
+        if tenth > self.said:
+            self.said = tenth
+            scores = (trial.value for trial in trials if trial.state.name == "COMPLETE")
+            best = percent(max(scores, default=None))
+            text = f"{10 * tenth} %: {done} of {self.total} trials, best validation {best}"
+            self.console.print(text, soft_wrap=True)
 
 
 def _table(study: "optuna.Study", total: int, seconds: float, note: str) -> Group:

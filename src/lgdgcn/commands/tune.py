@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -21,22 +22,22 @@ from lgdgcn.commands.console import out, percent, print_table
 from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
 from lgdgcn.config import preset, resolve
 from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import InputError, LGDError, LGDWarning
+from lgdgcn.errors import InputError, LGDError, LGDWarning, StoppedError
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
 from lgdgcn.storage import make_folder, write_csv
 from lgdgcn.tune.database import database_faults
 from lgdgcn.tune.plots import plot_history, plot_importance
-from lgdgcn.tune.search import Finalist, Quest, final, pruner, sampler, search
+from lgdgcn.tune.pruning import LowerThird
+from lgdgcn.tune.search import Finalist, Quest, final, sampler, search
 from lgdgcn.tune.space import Space, default_space, read_space
-from lgdgcn.tune.storage import open_study
-from lgdgcn.tune.winner import write_preset
+from lgdgcn.tune.storage import LONGEST_NAME, open_study
+from lgdgcn.tune.winner import graph_options, write_preset
 from lgdgcn.tune.workers import Worker
 
 __all__ = ["tune"]
 
 LEAST_SEEDS = 3
-LONGEST_NAME = 64  # of a study
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Job:
             space=self.quest.describe(),
             resume=resume,
             sampler=sampler(worker if self.repeatable else None),
-            pruner=pruner(),
+            pruner=LowerThird(),
         )
 
 
@@ -94,34 +95,40 @@ def tune(
     name = _study_name(source, model, variant)
     path = make_folder(folder or Path("runs") / "tune" / name)
     job = Job(quest, name, storage or str(path / "study.log"), trials, not resume)
-    study = job.open(resume=resume)
-    _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
-    with (
-        database_faults(job.storage),
-        stop_on_signals() as stop,
-        trial_progress(study, trials) as on_change,
-    ):
-        with _others(job, workers - 1), Worker(study, trials) as worker:
-            search(quest, study, worker, on_change, stop)
+    with database_faults(job.storage):
+        study = job.open(resume=resume)
+        _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
+        finalists = _search(job, study, workers)
+        command = _command(source, model, variant, trials, seeds, space)
+        file = write_preset(path, quest, study, finalists, command)
+        plot_history(study, path / "history")
+        plot_importance(study, path / "importance")
+        _write_trials(path / "trials.csv", study)
+        _print(name, study, finalists)
+    out.print(f"preset: {file}", soft_wrap=True)
+    use = ["train", source.dataset, *graph_options(source), "--model", model]
+    use += ["--config", str(file)]
+    out.print(f"use it: lgdgcn {shlex.join(use)}", soft_wrap=True)
+
+
+def _search(job: Job, study: "optuna.Study", workers: int) -> list[Finalist]:
+    """Search with all workers, then train the best again in this process."""
+    with stop_on_signals() as stop, trial_progress(study, job.trials) as on_change:
+        with _others(job, workers - 1), Worker(study, job.trials) as worker:
+            search(job.quest, study, worker, on_change, stop)
 
         def on_epoch() -> None:
             on_change("the best again on fresh seeds")
             stop.check("stopped among the finalists; go on with --resume")
 
-        finalists = final(quest, study, on_epoch)
-    command = _command(source, model, variant, trials, seeds, space)
-    file = write_preset(path, quest, study, finalists, command)
-    plot_history(study, path / "history")
-    plot_importance(study, path / "importance")
-    _write_trials(path / "trials.csv", study)
-    _print(name, study, finalists)
-    out.print(f"preset: {file}", soft_wrap=True)
-    use = shlex.join(["lgdgcn", "train", source.dataset, "--model", model, "--config", str(file)])
-    out.print(f"use it: {use}", soft_wrap=True)
+        return final(job.quest, study, on_epoch)
 
 
 def _space(file: Path | None, model: str, variant: str | None, multi_label: bool) -> Space:
-    """What to search, with the variant in its settings where the model has any."""
+    """What to search; its settings stand on the model's preset for any graph.
+
+    The variant is among them where the model has any.
+    """
     space = default_space(model, multi_label) if file is None else read_space(file)
     if "variant" in space.ranges:
         raise InputError(f"{file}: variant cannot be searched; search twice, with --variant")
@@ -129,7 +136,9 @@ def _space(file: Path | None, model: str, variant: str | None, multi_label: bool
     if MODELS[model].cls is LGDGCN:
         settings["variant"] = variant or space.settings.get("variant", "paper")
         resolve({"variant": settings["variant"]})
-    return replace(space, settings=settings)
+    shipped = preset("", model, settings.get("variant"))
+    fixed = {name: value for name, value in shipped.items() if name not in space.ranges}
+    return replace(space, settings={**fixed, **settings})
 
 
 def _study_name(source: GraphSource, model: str, variant: str | None) -> str:
@@ -168,23 +177,40 @@ def _enqueue_starts(study: "optuna.Study", space: Space, shipped: dict[str, Any]
 
 @contextmanager
 def _others(job: Job, count: int) -> Iterator[None]:
-    """Let further processes work on the same study."""
+    """Let further processes work on the same study; none is left when this is over."""
     context = multiprocessing.get_context("spawn")
     processes: list[BaseProcess] = [
         context.Process(target=_work, args=(job, number + 1)) for number in range(count)
     ]
-    hearing = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is ours to pass on
-    for process in processes:
-        process.start()
-    signal.signal(signal.SIGINT, hearing)
     try:
+        with _deaf_to_interrupts():  # a terminal's Ctrl-C is ours to pass on
+            for process in processes:
+                process.start()
         yield
         for process in processes:
             process.join()
     finally:
+        failed = [process.exitcode for process in processes if process.exitcode]
         for process in processes:
-            process.terminate()
-            process.join()
+            if process.pid is not None:  # it was started
+                process.terminate()
+                process.join()
+        for code in failed:
+            warnings.warn(
+                f"a worker ended early with exit code {code}; the others take over its trials",
+                LGDWarning,
+                stacklevel=2,
+            )
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C, as do the processes that are started meanwhile."""
+    hearing = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, hearing)
 
 
 def _work(job: Job, number: int) -> None:
@@ -193,11 +219,15 @@ def _work(job: Job, number: int) -> None:
     warnings.simplefilter("default", LGDWarning)
     _settle()
     try:
-        study = job.open(resume=True, worker=number)
-        with stop_on_signals() as stop, Worker(study, job.trials) as worker:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker hears it and ends us
-            search(job.quest, study, worker, stop=stop)
+        with database_faults(job.storage):
+            study = job.open(resume=True, worker=number)
+            with stop_on_signals() as stop, Worker(study, job.trials) as worker:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker hears it, ends us
+                search(job.quest, study, worker, stop=stop)
     except LGDError as error:
+        if not isinstance(error, StoppedError):  # which the first worker says for all
+            text = " ".join(str(error).splitlines())
+            print(f"lgdgcn: worker {number + 1}: {text}", file=sys.stderr)  # noqa: T201
         raise SystemExit(error.exit_code) from None
 
 
@@ -209,7 +239,7 @@ def _command(
     seeds: int,
     space: Path | None,
 ) -> str:
-    parts = ["lgdgcn", "tune", source.dataset, "--model", model]
+    parts = ["lgdgcn", "tune", source.dataset, *graph_options(source), "--model", model]
     parts += ["--variant", variant] if variant else []
     parts += ["--trials", str(trials)]
     parts += ["--seeds", str(seeds)] if seeds != LEAST_SEEDS else []

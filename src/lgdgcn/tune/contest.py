@@ -1,5 +1,6 @@
 """Trials in training: many at once, each over several seeds, the hopeless ones given up early."""
 
+import gc
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,10 +16,11 @@ from lgdgcn.train.population import Population
 from lgdgcn.train.session import members_at_once, out_of_memory
 from lgdgcn.train.trained import prepared
 
-__all__ = ["Contestant", "compete"]
+__all__ = ["OUT_OF_MEMORY", "Contestant", "compete", "groups"]
 
 RUNGS = (100, 200, 400)  # epochs after which a trial may be given up
 WINDOW = 10  # epochs over which the validation score is averaged
+OUT_OF_MEMORY = "out of memory"  # a trial's failure; it may do on a larger device
 
 
 @dataclass
@@ -62,8 +64,13 @@ class Contestant:
     failure: str | None = None
     given_up: bool = False
     runners: list[Runner] = field(default_factory=list)
+    ahead: list[float] = field(default_factory=lambda: [*RUNGS, math.inf])
 
     def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Begin, or begin again; it does not come to the same rung twice."""
         self.runners = [Runner() for _ in self.seeds]
 
     @property
@@ -82,9 +89,10 @@ class Contestant:
         done = all(runner.over for runner in self.runners)
         return done or self.given_up or self.failure is not None
 
-    def passed(self, rung: float) -> bool:
-        """Whether all its seeds have come this far."""
-        return all(runner.over or runner.epoch >= rung for runner in self.runners)
+    @property
+    def at_rung(self) -> bool:
+        """Whether all its seeds have come to the next rung."""
+        return all(runner.over or runner.epoch >= self.ahead[0] for runner in self.runners)
 
 
 def compete(
@@ -99,6 +107,9 @@ def compete(
 ) -> Iterator[Contestant]:
     """Train all trials, those of one architecture together, and yield each when it is over.
 
+    Where the memory is too small for trials together, fewer of them are trained at once; a trial
+    too large by itself fails, and only it.
+
     Args:
         contestants: The trials.
         graphs: The canonical graph of every seed; only its split may depend on the seed.
@@ -107,26 +118,42 @@ def compete(
         on_rung: Told of every trial that has come to a rung, a number of epochs.
         hopeless: Asked after that whether to give it up.
         on_epoch: Called after every epoch of a population; may raise to stop.
+
+    Raises:
+        InputError: The graph alone is too large for the device.
     """
-    for group in _groups(contestants):
-        settings = group[0].settings
-        ready = {id(data): prepared(data, settings, device) for data in graphs.values()}
-        first = next(iter(ready.values()))
-        for data in ready.values():  # the graph is held once, the splits may differ
-            data.x, data.edge_index = first.x, first.edge_index
-        at_once = max(1, members_at_once(first, settings, device) // len(group[0].seeds))
-        for start in range(0, len(group), at_once):
-            crew = group[start : start + at_once]
-            own = [ready[id(graphs[seed])] for one in crew for seed in one.seeds]
+    for group in groups(contestants):
+        _free_memory(device)
+        try:
+            ready = _ready(graphs, group[0].settings, device)
+        except torch.OutOfMemoryError:
+            raise out_of_memory(device) from None
+        largest = max((one.settings for one in group), key=lambda settings: settings.k)
+        members = members_at_once(next(iter(ready.values())), largest, device)
+        at_once = max(1, members // len(group[0].seeds))
+        crews = deque(group[start : start + at_once] for start in range(0, len(group), at_once))
+        while crews:
+            crew = crews.popleft()
             try:
-                yield from _train(crew, own, model, on_rung, hopeless, on_epoch)
+                yield from _train(crew, ready, model, on_rung, hopeless, on_epoch)
+                continue
             except torch.OutOfMemoryError:
-                raise out_of_memory(device) from None
+                pass  # dealt with out here, where nothing holds the failed population any more
+            _free_memory(device)
+            rest = [one for one in crew if not one.over]
+            if len(rest) == 1:
+                rest[0].failure = OUT_OF_MEMORY
+                yield rest[0]
+                continue
+            for one in rest:
+                one.start()
+            half = len(rest) // 2
+            crews.extendleft(part for part in (rest[half:], rest[:half]) if part)
 
 
 def _train(
     crew: Sequence[Contestant],
-    graphs: Sequence[Data],
+    graphs: Mapping[int, Data],
     model: str,
     on_rung: Callable[[Contestant, int], None],
     hopeless: Callable[[Contestant], bool],
@@ -135,8 +162,7 @@ def _train(
     owners = [(one, runner) for one in crew for runner in one.runners]
     places = {one.number: [p for p, (o, _) in enumerate(owners) if o is one] for one in crew}
     members = [Member(one.settings, seed) for one in crew for seed in one.seeds]
-    population = Population(graphs, members, model)
-    ahead = {one.number: [*RUNGS, math.inf] for one in crew}
+    population = Population([graphs[member.seed] for member in members], members, model)
     waiting = list(crew)
     while waiting:
         for report in population.epoch():
@@ -146,22 +172,38 @@ def _train(
             elif not one.over:
                 runner.see(report, population.task.metric)
         on_epoch()
-        arrived = [one for one in waiting if not one.over and one.passed(ahead[one.number][0])]
+        arrived = [one for one in waiting if not one.over and one.at_rung]
         for one in arrived:
-            on_rung(one, int(ahead[one.number].pop(0)))
+            on_rung(one, int(one.ahead.pop(0)))
         for one in arrived:  # all of them have reported, none is judged by who came first
             one.given_up = hopeless(one)
         done = [one for one in waiting if one.over]
         waiting = [one for one in waiting if not one.over]
         if done:
+            yield from done  # first, as bringing the others together may take too much memory
             population.retire(place for one in done for place in places[one.number])
-            yield from done
 
 
-def _groups(contestants: Sequence[Contestant]) -> list[list[Contestant]]:
+def groups(contestants: Sequence[Contestant]) -> list[list[Contestant]]:
     """Trials that may be trained in one population, the largest groups first."""
-    groups: dict[str, list[Contestant]] = {}
+    found: dict[str, list[Contestant]] = {}
     for one in contestants:
         shared = {k: v for k, v in one.settings.as_dict().items() if k not in OWN}
-        groups.setdefault(repr(shared), []).append(one)
-    return sorted(groups.values(), key=len, reverse=True)
+        found.setdefault(repr(shared), []).append(one)
+    return sorted(found.values(), key=len, reverse=True)
+
+
+def _ready(graphs: Mapping[int, Data], settings: Settings, device: torch.device) -> dict[int, Data]:
+    """The graph of every seed on the device; it is held once, only the splits may differ."""
+    unlike = {id(data): prepared(data, settings, device) for data in graphs.values()}
+    first = next(iter(unlike.values()))
+    for data in unlike.values():
+        data.x, data.edge_index = first.x, first.edge_index
+    return {seed: unlike[id(data)] for seed, data in graphs.items()}
+
+
+def _free_memory(device: torch.device) -> None:
+    """Give back what earlier populations held, so that it counts as free."""
+    if device.type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()

@@ -11,14 +11,14 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.data.source import GraphSource
+from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import StopRequest
-from lgdgcn.tune.contest import Contestant, compete
-from lgdgcn.tune.pruning import LowerThird
+from lgdgcn.tune.contest import OUT_OF_MEMORY, Contestant, compete, groups
 from lgdgcn.tune.space import Space
 from lgdgcn.tune.workers import Worker
 
-__all__ = ["Finalist", "Quest", "final", "pruner", "sampler", "search"]
+__all__ = ["Finalist", "Quest", "final", "sampler", "search"]
 
 FINALISTS = 6  # trials that are trained again
 FRESH_SEEDS = 8  # on seeds that no trial has seen
@@ -37,10 +37,12 @@ class Quest:
     device: torch.device
 
     def describe(self) -> dict[str, Any]:
-        """What must be the same for two workers to search together."""
+        """What must be the same for two workers to search together; a folder may lie elsewhere."""
         return {
-            "graph": self.source.address,
+            "graph": self.source.preset_name or self.source.name,
+            "data": fingerprint(self.source.load()),
             "split": self.source.split,
+            "features": self.source.features,
             "model": self.model,
             "seeds": self.seeds,
             "space": self.space.ranges,
@@ -90,11 +92,6 @@ def sampler(seed: int | None) -> "optuna.samplers.BaseSampler":
     return optuna.samplers.TPESampler(
         seed=seed, multivariate=True, constant_liar=True, n_startup_trials=20
     )
-
-
-def pruner() -> "optuna.pruners.BasePruner":
-    """Gives up the lower third at every rung."""
-    return LowerThird()
 
 
 def search(
@@ -170,32 +167,49 @@ def final(
 ) -> list[Finalist]:
     """Train the best trials again on fresh seeds; the first of the result is the winner.
 
-    The best of many noisy scores is partly luck; scores of fresh seeds are not. They are kept in
-    the study, so that nothing is trained twice when it is resumed.
+    The best of many noisy scores is partly luck; scores of fresh seeds are not. Those of a trial
+    are kept in the study as soon as all its seeds are over, and are not trained again when it is
+    resumed; two machines that come here at the same time may both train a trial.
+
+    Raises:
+        InputError: No trial is complete, or none of the best has a score on fresh seeds.
     """
     best = sorted(_done(study), key=lambda trial: trial.value, reverse=True)[:FINALISTS]
     if not best:
         raise InputError("no trial has come to an end, so there is no winner; search longer")
-    kept: dict[str, list[float]] = dict(study.user_attrs.get("fresh_scores", {}))
     first = max(_FIRST_FRESH_SEED, quest.seeds)
     seeds = range(first, first + FRESH_SEEDS)
-    new = [
-        Contestant(trial.number, quest.space.settings_of(trial.params), seeds)
-        for trial in best
-        if str(trial.number) not in kept
-    ]
-    graphs = quest.graphs(seeds) if new else {}
-    for one in compete(new, graphs, quest.model, quest.device, on_epoch=on_epoch):
-        kept[str(one.number)] = [] if one.failure else one.scores
-        study.set_user_attr("fresh_scores", kept)
+    graphs: dict[int, Data] = {}
+    for group in groups([_again(quest, trial, seeds) for trial in best]):
+        kept = study.user_attrs  # read anew: another machine may be at it too
+        new = [one for one in group if _fresh(one.number) not in kept]
+        if not new:
+            continue
+        graphs = graphs or quest.graphs(seeds)
+        for one in compete(new, graphs, quest.model, quest.device, on_epoch=on_epoch):
+            if one.failure != OUT_OF_MEMORY:  # which another device may have
+                study.set_user_attr(_fresh(one.number), [] if one.failure else one.scores)
+    kept = study.user_attrs
     finalists = [
         Finalist(trial.number, trial.params, tuple(scores))
         for trial in best
-        if (scores := kept[str(trial.number)])
+        if (scores := kept.get(_fresh(trial.number)))
     ]
     if not finalists:
-        raise InputError("the best trials all diverge on fresh seeds; search longer or lower lr")
+        raise InputError(
+            "the best trials all diverge or run out of memory on fresh seeds; "
+            "search longer, lower lr or use another --device"
+        )
     return sorted(finalists, key=lambda one: one.mean, reverse=True)
+
+
+def _again(quest: Quest, trial: "optuna.trial.FrozenTrial", seeds: range) -> Contestant:
+    return Contestant(trial.number, quest.space.settings_of(trial.params), seeds)
+
+
+def _fresh(number: int) -> str:
+    """The study's attribute with a trial's scores on fresh seeds; empty where it diverged."""
+    return f"fresh:{number}"
 
 
 def _done(study: "optuna.Study") -> "list[optuna.trial.FrozenTrial]":

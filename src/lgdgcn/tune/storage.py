@@ -13,9 +13,10 @@ from lgdgcn.train.identity import differences
 from lgdgcn.tune.database import Address, open_database
 from lgdgcn.tune.journal import open_journal
 
-__all__ = ["check_name", "open_study"]
+__all__ = ["LONGEST_NAME", "check_name", "open_study"]
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+LONGEST_NAME = 64  # of a study
+_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_NAME}}}")
 _MOST_SHOWN = 8  # differences in one message
 
 
@@ -88,7 +89,7 @@ def check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise InputError(
             f"study name {name[:80]!r} cannot be used: "
-            "take 1 to 64 letters, digits, dots, dashes and underscores"
+            f"take 1 to {LONGEST_NAME} letters, digits, dots, dashes and underscores"
         )
 
 
@@ -101,7 +102,7 @@ def _journal_path(storage: str) -> Path:
 def _exists(name: str, shown: str) -> InputError:
     return InputError(
         f"study {name} already exists in {shown}: add --resume to go on, "
-        "or choose another --storage"
+        "or choose another --storage or --out"
     )
 
 
@@ -117,12 +118,12 @@ def _check_same_search(study: optuna.Study, space: Mapping[str, Any], shown: str
     if not isinstance(known, Mapping) or study.directions != [optuna.study.StudyDirection.MAXIMIZE]:
         raise InputError(
             f"study {study.study_name} in {shown} was not made by lgdgcn tune: "
-            "choose another study name or --storage"
+            "choose another --storage or --out"
         )
     if found := differences(known, space):
         more = f"; and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
         raise InputError(
             f"study {study.study_name} in {shown} is of another search: "
             f"{'; '.join(found[:_MOST_SHOWN])}{more}; search the same space, "
-            "or choose another study name or --storage"
+            "or choose another --storage or --out"
         )

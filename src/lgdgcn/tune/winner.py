@@ -8,10 +8,11 @@ from typing import Any
 import optuna
 
 from lgdgcn.config import Settings, preset, preset_names, to_toml
+from lgdgcn.data.source import GraphSource
 from lgdgcn.storage import write_text
 from lgdgcn.tune.search import Finalist, Quest
 
-__all__ = ["preset_text", "write_preset"]
+__all__ = ["graph_options", "preset_text", "write_preset"]
 
 
 def write_preset(
@@ -50,8 +51,20 @@ def preset_text(
     use = f"# lgdgcn train {json.dumps(quest.source.dataset, ensure_ascii=False)[1:-1]}"
     use += "" if quest.model == "lgdgcn" else f" --model {quest.model}"
     use += f" --variant {variant}" if variant not in (None, "paper") else ""
+    use += "".join(f" {option}" for option in graph_options(quest.source))
     day = f"date = {date.today().isoformat()}\n"
     return f"{use}\n{to_toml('preset', about)}{day}\n{to_toml('settings', chosen)}"
+
+
+def graph_options(source: GraphSource) -> list[str]:
+    """The options that, beside its name, make a command work on the same graph.
+
+    Example:
+        >>> graph_options(GraphSource("cora", split="random"))
+        ['--split', 'random']
+    """
+    options = [] if source.split == "standard" else ["--split", source.split]
+    return options if source.features is None else [*options, "--features", source.features]
 
 
 def _short(value: Any) -> Any:
