@@ -5,9 +5,11 @@ import io
 import os
 import re
 import shlex
+import shutil
 import signal
 import time
 import tomllib
+import warnings
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -18,11 +20,13 @@ import torch
 from rich.console import Console
 
 from commands.conftest import write_graph
-from commands.runner import call, content
+from commands.runner import Outcome, call, content
+from commands.runner import rows as table_of
 from lgdgcn.commands import trial_table
 from lgdgcn.commands import tune as command
 from lgdgcn.config import from_toml, preset, resolve
 from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import LGDWarning
 from lgdgcn.tune import contest, search
 from lgdgcn.tune.space import read_space
 
@@ -56,6 +60,11 @@ def tune(folder: Path, *args: object, model: str = "mlp", trials: int = TRIALS, 
     return call("tune", GRAPH, *how, *args)
 
 
+def last_line(outcome: Outcome) -> Outcome:
+    """Without the lines on the progress before it."""
+    return outcome._replace(err=outcome.err.splitlines()[-1])
+
+
 def trials_of(folder: Path, name: str = NAME) -> list[optuna.trial.FrozenTrial]:
     backend = optuna.storages.journal.JournalFileBackend(str(folder / "out/study.log"))
     storage = optuna.storages.JournalStorage(backend)
@@ -73,7 +82,7 @@ def tuned(tmp_path_factory):
 
 def test_what_it_leaves(tuned):
     folder, outcome = tuned
-    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.code == 0
     files = {"study.log", "trials.csv", f"{NAME}.toml"}
     files |= {f"{plot}.{kind}" for plot in ("history", "importance") for kind in ("png", "svg")}
     assert files <= set(content(folder / "out"))
@@ -90,8 +99,8 @@ def test_what_it_leaves(tuned):
     assert from_toml(folder / f"out/{NAME}.toml")["lr"] in [
         float(f"{float(row['lr']):.4g}") for row in best
     ]
-    assert f"{100 * about['validation']:.1f}" in outcome.out
-    assert "4 fresh seeds" in outcome.out
+    winner, _ = table_of(outcome.out)["4 fresh seeds"]
+    assert float(winner) == pytest.approx(100 * about["validation"], abs=0.06)
 
 
 def test_the_shipped_settings_and_the_starts_come_first(tuned):
@@ -161,6 +170,8 @@ def test_only_the_same_search_goes_on(again):
     other = SPACE.replace("high = 0.8", "high = 0.7")
     assert tune(again, "--resume", space=other).refused("of another search", "dropout", "0.7")
     assert tune(again, "--resume", "--seeds", 4).refused("of another search", "seeds: 3 -> 4")
+    wanted = ["of another search", 'features: null -> "degree"', "another --storage or --out"]
+    assert tune(again, "--resume", "--features", "degree").refused(*wanted)
     assert tune(again, "--resume", model="gcn").refused("there is no study", "-gcn in ")
     assert content(again / "out") == before
 
@@ -200,9 +211,101 @@ def test_stopped_among_the_finalists(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(command, "final", interrupted)
-        stopped = tune(tmp_path, trials=2)
+        stopped = last_line(tune(tmp_path, trials=2))
         assert stopped.refused("stopped among the finalists; go on with --resume", code=130)
     assert tune(tmp_path, "--resume", trials=2).code == 0
+
+
+def test_a_folder_is_known_by_what_it_holds(tmp_path):
+    graph = write_graph(tmp_path / "here/graph")
+    file = tmp_path / "space.toml"
+    file.write_text(SPACE)
+    how = ["--model", "mlp", "--trials", 1, "--space", file, "--out", tmp_path / "out"]
+    assert call("tune", graph, *how).code == 0
+    moved = Path(shutil.copytree(graph, tmp_path / "there/graph"))
+    assert call("tune", moved, *how, "--resume").code == 0
+    nodes = moved / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace(",train", ",test", 1))
+    assert call("tune", moved, *how, "--resume").refused("of another search: data: ")
+
+
+# Workers
+
+
+def job_without_study(tmp_path, storage=None):
+    chosen = command._space(None, "mlp", None, True)
+    quest = search.Quest(GraphSource(GRAPH), "mlp", chosen, 3, torch.device("cpu"))
+    return command.Job(quest, "absent", storage or str(tmp_path / "absent.log"), 1, True)
+
+
+def test_a_worker_that_fails_says_why_and_is_missed(tmp_path, capfd):
+    with (
+        pytest.warns(LGDWarning, match="a worker ended early with exit code 2; the others"),
+        command._others(job_without_study(tmp_path), 1),
+    ):
+        pass
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("lgdgcn: ")]
+    assert line.startswith("lgdgcn: worker 2: there is no study absent in ")
+
+
+def test_a_worker_whose_database_fails_says_so_in_one_line(tmp_path, capsys, monkeypatch):
+    def fail(*args, **how):
+        raise optuna.exceptions.StorageInternalError("gone")
+
+    monkeypatch.setattr(command.Job, "open", fail)
+    with warnings.catch_warnings(), pytest.raises(SystemExit) as end:
+        command._work(job_without_study(tmp_path, "sqlite:///some.db"), 1)
+    assert end.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("lgdgcn: worker 2: the study's database sqlite:///some.db failed: gone")
+
+
+class FakeProcess:
+    """A process of which only what is done to it is known."""
+
+    def __init__(self, started: list, fails: bool):
+        self.done, self.pid, self.exitcode, self.fails = started, None, None, fails
+
+    def start(self):
+        if self.fails:
+            raise OSError("too many processes")
+        self.pid = 1
+        self.done.append("start")
+
+    def terminate(self):
+        self.exitcode = 143
+        self.done.append("terminate")
+
+    def join(self):
+        self.done.append("join")
+
+
+def test_no_orphans_where_not_all_workers_start(tmp_path, monkeypatch, recwarn):
+    done = []
+    fates = iter([False, True, False])
+
+    class Context:
+        Process = staticmethod(lambda **_: FakeProcess(done, next(fates)))
+
+    monkeypatch.setattr(command.multiprocessing, "get_context", lambda _: Context)
+    hearing = signal.getsignal(signal.SIGINT)
+    with pytest.raises(OSError, match="too many"), command._others(job_without_study(tmp_path), 3):
+        raise AssertionError
+    assert done == ["start", "terminate", "join"]
+    assert signal.getsignal(signal.SIGINT) is hearing
+    assert not recwarn.list  # our own ending of a worker is no news
+
+
+def test_a_database_that_fails_at_any_read_is_one_line(tmp_path, monkeypatch):
+    def fail(*_):
+        raise optuna.exceptions.StorageInternalError("gone")
+
+    for step, code in (("_enqueue_starts", 1), ("_print", 1)):
+        with monkeypatch.context() as patch:
+            patch.setattr(command, step, fail)
+            storage = f"sqlite:///{tmp_path / step}.db"
+            failed = last_line(tune(tmp_path, "--storage", storage, trials=1))
+            assert failed.refused("the study's database", "failed: gone", code=code)
 
 
 def test_two_workers(tmp_path, monkeypatch):
@@ -224,6 +327,29 @@ def test_two_workers(tmp_path, monkeypatch):
 
 
 # Models, graphs and spaces
+
+
+def test_the_models_preset_lies_under_the_fixed_settings(tmp_path):
+    shipped = preset("", "appnp")
+    assert shipped["num_layers"] == 2 != resolve({}).num_layers
+    file = tmp_path / "space.toml"
+    file.write_text("[space]\nlr = {low = 0.01, high = 0.3}\n[settings]\npropagation = 3")
+    found = command._space(file, "appnp", None, False)
+    assert "lr" not in found.settings
+    rest = {name: value for name, value in shipped.items() if name != "lr"}
+    assert found.settings == {**rest, "propagation": 3}
+    assert found.settings_of({"lr": 0.1}).num_layers == 2
+
+
+def test_features_and_splits(tmp_path):
+    outcome = tune(tmp_path, "--features", "degree", "--split", "random", trials=1)
+    assert outcome.code == 0, outcome
+    options = f"{GRAPH} --split random --features degree --model mlp"
+    assert f"use it: lgdgcn train {options} --config " in outcome.out
+    (file,) = (tmp_path / "out").glob("*.toml")
+    assert f"lgdgcn tune {options}" in tomllib.loads(file.read_text())["preset"]["search"]
+    assert tune(tmp_path, "--split", "odd").refused("odd")
+    assert tune(tmp_path, "--features", "odd").refused("odd")
 
 
 def test_a_folder_and_the_shipped_space(tmp_path, monkeypatch):
@@ -318,6 +444,20 @@ def test_progress(tmp_path, shown, monkeypatch):
     assert best == sorted(best, reverse=True)
 
 
+def test_without_a_terminal_every_tenth_is_a_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial_table, "_SECONDS", 0)
+    outcome = tune(tmp_path, trials=5)
+    assert outcome.code == 0
+    lines = outcome.err.splitlines()
+    shape = re.compile(r"(\d+) %: (\d) of 5 trials, best validation (\d+\.\d)")
+    seen = [tuple(map(float, shape.fullmatch(line).groups())) for line in lines]
+    assert [int(share) for share, _, _ in seen] == [20 * int(done) for _, done, _ in seen]
+    assert len({done for _, done, _ in seen}) == len(seen) > 1
+    assert [best for _, _, best in seen] == sorted(best for _, _, best in seen)
+    top = max(trial.value for trial in trials_of(tmp_path))
+    assert lines[-1] == f"100 %: 5 of 5 trials, best validation {100 * top:.1f}"
+
+
 def test_what_the_table_counts():
     study = optuna.create_study(study_name="mine")
     states = optuna.trial.TrialState
@@ -377,7 +517,8 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
 
 def test_trials_that_all_fail(tmp_path):
     wild = "[space]\nlr = {low = 1e29, high = 1e30}\n[settings]\nepochs = 12\nnum_layers = 2"
-    assert tune(tmp_path, model="gcn", space=wild, trials=2).refused("no trial has come to an end")
+    outcome = last_line(tune(tmp_path, model="gcn", space=wild, trials=2))
+    assert outcome.refused("no trial has come to an end")
     assert Counter(t.state.name for t in trials_of(tmp_path, NAME.replace("mlp", "gcn"))) == {
         "FAIL": 2
     }

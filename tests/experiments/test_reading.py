@@ -1,15 +1,16 @@
 """Claims are read off numbers as a careful reader would."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scipy.stats import ttest_ind_from_stats
+from scipy.stats import ttest_ind_from_stats, ttest_rel
 
 from experiments.made_up import accuracy_row, cell, fill, units
 from lgdgcn.experiments.catalogue import exhibits
 from lgdgcn.experiments.claims import CLAIMS
-from lgdgcn.experiments.contrast import difference
+from lgdgcn.experiments.contrast import Difference, compare, difference
 from lgdgcn.experiments.exhibits import Curves, Entry, Panel, Picture, Row, Series, Table, View
 from lgdgcn.experiments.figure_checks import (
     best_around,
@@ -17,11 +18,11 @@ from lgdgcn.experiments.figure_checks import (
     rises_then_falls,
     stable_then_falls,
 )
-from lgdgcn.experiments.finding import Finding, Outcome, combine
+from lgdgcn.experiments.finding import Finding, Outcome, combine, judge
 from lgdgcn.experiments.plan import FULL
 from lgdgcn.experiments.reading import read_claims, summary
 from lgdgcn.experiments.results import Mean, Results
-from lgdgcn.experiments.score import Score
+from lgdgcn.experiments.score import Score, seed_scores
 from lgdgcn.experiments.table_checks import beats, finds_factors, lead_shrinks, reaches, routes
 
 HOLDS, FAILS, UNDECIDED = Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED
@@ -64,6 +65,76 @@ def test_differences_are_sure_where_welchs_test_is(apart: float) -> None:
     p = ttest_ind_from_stats(80 + apart, 0.9, 10, 80, 0.4, 5, equal_var=False).pvalue
     assert difference(ours, other).is_sure() == (p < 0.05)
     assert difference(ours, other).is_sure(tests=4) == (p < 0.05 / 4)
+
+
+def test_a_shared_random_split_is_paired(results: Results) -> None:
+    pair = [cell(split="random", lr=lr) for lr in (0.1, 0.2)]
+    ours, other = (Entry(fill(results, one, {"accuracy": 80}), "accuracy") for one in pair)
+    runs = results.runs(other.cell)
+    for seed, share in seed_scores(ours, results).items():  # half a point below, split by split
+        runs[seed].scores["test"]["accuracy"] = share - 0.005 - 0.0001 * seed
+    results.add(other.cell, runs.values())
+    apart = compare(ours, other, results)
+    shares = [list(seed_scores(entry, results).values()) for entry in (ours, other)]
+    paired = ttest_rel(*shares)
+    assert apart is not None
+    assert apart.error is not None
+    assert apart.freedom == 9
+    assert apart.value / apart.error == pytest.approx(paired.statistic)
+    fewer = Entry(replace(other.cell, seeds=tuple(range(5))), "accuracy")  # not the same seeds
+    assert compare(ours, fewer, results) == difference(*_means(results, ours, fewer))
+
+
+def _means(results: Results, *entries: Entry) -> list[Mean]:
+    return [Mean.of(seed_scores(entry, results).values()) for entry in entries]
+
+
+def test_the_same_models_are_paired_but_not_the_same_seeds(results: Results) -> None:
+    one = fill(results, cell(), {"accuracy": 80.2}, std=2.0, local={"accuracy": 80.0})
+    runs = results.runs(one)
+    for seed, run in runs.items():
+        run.local_scores["test"]["accuracy"] -= 0.0001 * seed
+    results.add(one, runs.values())
+    ours, local = Entry(one, "accuracy"), Entry(one, "accuracy", local=True)
+    apart = compare(ours, local, results)
+    assert apart is not None
+    assert apart.is_sure()
+    another = Entry(fill(results, cell(lr=0.5), {"accuracy": 80}, std=2.0), "accuracy")
+    assert compare(ours, another, results) == difference(*_means(results, ours, another))
+
+
+def test_picking_the_best_needs_better_evidence_on_its_side() -> None:
+    apart = Difference(1.0, 0.4, 18)  # p = 0.022
+    assert judge(apart, rivals=7) is HOLDS
+    assert judge(apart, picked=7) is UNDECIDED
+    behind = replace(apart, value=-1.0)
+    assert judge(behind) is FAILS
+    assert judge(behind, rivals=7) is UNDECIDED
+    assert judge(behind, picked=7) is FAILS
+
+
+def test_many_rivals_make_a_loss_less_sure(results: Results) -> None:
+    rows = {"LGD-GCN": (80.0, 80.0), "GCN": (80.5, 81.0)} | dict.fromkeys("abcdef", (79, 79))
+    table = _table(results, rows)
+    for rivals, expected in ((("GCN",), FAILS), (("GCN", *"abcdef"), UNDECIDED)):
+        found = beats("Standard split", "LGD-GCN", *rivals)(table, results)
+        assert _outcomes(found) == [expected, FAILS]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ([HOLDS, HOLDS], HOLDS),
+        ([HOLDS, UNDECIDED, UNDECIDED], Outcome.PARTLY),
+        ([HOLDS, FAILS], Outcome.PARTLY),
+        ([HOLDS, FAILS, FAILS], FAILS),
+        ([UNDECIDED, FAILS], FAILS),
+        ([UNDECIDED, Outcome.MISSING], UNDECIDED),
+        ([Outcome.MISSING], Outcome.MISSING),
+    ],
+)
+def test_cases_make_a_claim(outcomes: list[Outcome], expected: Outcome) -> None:
+    assert combine(outcomes) is expected
 
 
 def test_one_seed_decides_nothing() -> None:
@@ -134,6 +205,48 @@ def test_factors_are_measured(results: Results) -> None:
     table = Table("table3", "F1", ("4", "6"), (Row("g", "LGD-GCN", tuple(made)),))
     assert _outcomes(routes("g", "LGD-GCN")(table, results)) == [FAILS, HOLDS]
     assert _outcomes(finds_factors("g", "LGD-GCN")(table, results)) == [FAILS, HOLDS]
+
+
+@pytest.mark.parametrize(
+    ("channels", "factors", "share", "outcome", "words"),
+    [
+        (8, 4, 0.26, FAILS, "25.0% with all of them in one channel"),
+        (8, 4, 0.60, HOLDS, "25.0% with all of them in one channel"),
+        (
+            4,
+            12,
+            0.18,
+            HOLDS,
+            "8.3% with all of them in one channel, at most about 33.3% with 4 channels",
+        ),
+        (
+            4,
+            12,
+            0.10,
+            FAILS,
+            "8.3% with all of them in one channel, at most about 33.3% with 4 channels",
+        ),
+        (4, 4, 0.30, FAILS, "25.0% with all of them in one channel"),
+    ],
+)
+def test_attribution_is_compared_with_no_routing(
+    results: Results, channels: int, factors: int, share: float, outcome: Outcome, words: str
+) -> None:
+    one = cell(factors=channels, hidden_channels=64)
+    fill(results, one, {"accuracy": 80}, factors={"edge_attribution": share})
+    row = Row("g", "LGD-GCN", (Entry(one, "accuracy"),))
+    (found,) = finds_factors("g", "LGD-GCN")(Table("t", "", (str(factors),), (row,)), results)
+    assert found.outcome is outcome
+    assert found.evidence.endswith(words)
+
+
+def test_runs_of_other_seeds_do_not_count(results: Results) -> None:
+    own = cell(seeds=2)
+    fill(results, own, {"accuracy": 80}, factors={"routing_entropy": 0.5})
+    fill(results, own, {"accuracy": 80}, factors={"routing_entropy": 1.0}, only=range(2, 10))
+    table = Table("t", "", ("Cora",), (Row("g", "all", (Entry(own, "accuracy"),)),))
+    (found,) = routes("g", "all")(table, results)
+    assert found == Finding("Cora", HOLDS, "entropy 0.5000 of its maximum")
 
 
 @pytest.mark.parametrize(

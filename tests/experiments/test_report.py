@@ -2,11 +2,13 @@
 
 import re
 import tomllib
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 
 from experiments.made_up import accuracy_row, cell, fill
 from lgdgcn.config import parse_assignments, preset, resolve
@@ -16,7 +18,9 @@ from lgdgcn.experiments.exhibits import Curves, Entry, Facts, Panel, Row, Series
 from lgdgcn.experiments.plan import FULL, QUICK
 from lgdgcn.experiments.report import write_report
 from lgdgcn.experiments.results import Results, Run
+from lgdgcn.nn import cknn_graph
 
+MODELS = ("disengcn", "lgdgcn")
 HOSTILE = '<script>alert(1)</script> & | * "quote" _x_'
 
 
@@ -132,6 +136,28 @@ def test_the_page_is_whole_safe_and_stands_alone(report: tuple[str, str]) -> Non
     tables = report[1].count("<table>")
     assert tables == report[1].count("<caption>")
     assert all("scope" in own for tag, own in page.tags if tag == "th")
+
+
+def test_notes_on_presets_are_true() -> None:
+    """They tell what the shipped presets are: who changes these changes the notes."""
+    known = {exhibit.name: exhibit for exhibit in exhibits(["all"], FULL)}
+    for name in ("table1", "table3", "fig-factors"):
+        exhibit = known[name]
+        note = exhibit.panels[0].note if isinstance(exhibit, Curves) else exhibit.note
+        ours = [one.settings for one in cells(exhibit) if one.model == "lgdgcn"]
+        empty = {(settings.graph, settings.k) for settings in ours} == {("cknn", 1)}
+        assert empty == ("such graphs have no edges" in note)
+    assert cknn_graph(torch.randn(50, 3), k=1).numel() == 0
+    assert {preset("synthetic", model, "paper")["num_layers"] for model in MODELS} == {1}
+    for picture in (known["fig-units"], known["fig-correlation"]):
+        assert {one.settings.iterations for one in cells(picture)} == {2}
+        assert "two routing iterations and were tuned with one layer" in picture.note
+
+
+def test_rules_are_told(report: tuple[str, str]) -> None:
+    for text in report:
+        for word in ("paired t-test", "Welch's test", "each says how it was found"):
+            assert word in unescape(text)
 
 
 def test_a_quick_run_warns(results: Results, tmp_path: Path) -> None:

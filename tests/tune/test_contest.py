@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
+from lgdgcn.errors import InputError
 from lgdgcn.train.member import Member
 from lgdgcn.train.population import Population
 from lgdgcn.tune import contest
@@ -188,3 +189,74 @@ def test_no_more_than_fit(monkeypatch):
     assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)] * 2, [(1, 0), (1, 1)]]
     monkeypatch.setattr(contest, "members_at_once", lambda *_: 1)  # the seeds of a trial stay so
     assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)]] * 3
+
+
+def test_room_is_asked_for_the_largest_k(monkeypatch):
+    asked = []
+    monkeypatch.setattr(contest, "members_at_once", lambda _, own, device: asked.append(own.k) or 9)
+    run([replace(SETTINGS[0], epochs=1, k=k) for k in (2, 7, 3)], model="lgdgcn")
+    assert asked == [7]
+
+
+# Memory
+
+
+def fit_only(monkeypatch, fits):
+    """Populations run out of memory in the third epoch unless ``fits`` says so of their rates."""
+    made = []
+
+    class Small(Population):
+        def __init__(self, graphs, members, model):
+            made.append(sorted({member.settings.lr for member in members}))
+            super().__init__(graphs, members, model)
+            self.epochs = 0
+
+        def epoch(self):
+            self.epochs += 1
+            if self.epochs == 3 and not fits(made[-1]):
+                raise torch.OutOfMemoryError
+            return super().epoch()
+
+    monkeypatch.setattr(contest, "Population", Small)
+    return made
+
+
+def test_trials_too_large_together_are_trained_in_halves(monkeypatch):
+    expected = scores_of(SETTINGS)
+    monkeypatch.setattr(contest, "RUNGS", (2, 5))
+    made = fit_only(monkeypatch, lambda rates: len(rates) < 2)
+    rungs = []
+    trials = run(SETTINGS, on_rung=lambda one, rung: rungs.append((one.number, rung)))
+    assert [one.failure for one in trials] == [None] * 3
+    assert [one.scores for one in trials] == [pytest.approx(scores) for scores in expected]
+    assert made == [[0.01, 0.05, 0.3], [0.01], [0.05, 0.3], [0.05], [0.3]]
+    assert sorted(rungs) == [(n, rung) for n in range(3) for rung in (2, 5)]  # none came twice
+
+
+def test_a_trial_too_large_by_itself_fails_alone(monkeypatch):
+    expected = scores_of(SETTINGS)
+    fit_only(monkeypatch, lambda rates: 0.05 not in rates)
+    first, bad, last = run(SETTINGS)
+    assert bad.failure == "out of memory"
+    assert (first.failure, last.failure) == (None, None)
+    assert first.scores == pytest.approx(expected[0])
+    assert last.scores == pytest.approx(expected[2])
+
+
+def test_who_was_over_before_the_memory_was_is_yielded_once(monkeypatch):
+    def retire(self, places):
+        if len(list(places)) < len(self.places):  # the others are brought together again
+            raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(Population, "retire", retire)
+    trials = run(SETTINGS)  # of different length; asserts that each comes once
+    assert [one.failure for one in trials] == [None] * 3
+
+
+def test_a_graph_too_large_is_one_error(monkeypatch):
+    def prepared(*_):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(contest, "prepared", prepared)
+    with pytest.raises(InputError, match=r"ran out of memory .* use --device cpu"):
+        run(SETTINGS)

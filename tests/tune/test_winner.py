@@ -93,6 +93,12 @@ def test_its_name_is_the_one_that_is_looked_for(tmp_path, graph, model, variant,
     assert resolve(from_toml(path)).variant == (variant or "paper")
 
 
+def test_the_command_in_it_is_for_the_same_graph(tmp_path):
+    source = GraphSource("cora", split="random", features="degree")
+    first = written(tmp_path, source=source, model="gcn").read_text().splitlines()[0]
+    assert first == "# lgdgcn train cora --model gcn --split random --features degree"
+
+
 @pytest.mark.parametrize("folder", ["line\nbreak/x", 'quote " back\\slash/x', "мой граф/x"])
 def test_any_name_of_a_folder(tmp_path, folder):
     path = written(tmp_path, source=GraphSource(folder))

@@ -119,10 +119,10 @@ def routes(group: str, label: str) -> Check:
 
 
 def finds_factors(group: str, label: str, case: str = "{}") -> Check:
-    """Edges go to the factor that made them more than twice as often as by chance.
+    """Edges go to the factor that made them more than twice as often as without any routing.
 
-    The table's columns are true numbers of factors F. One to one, a random one of M channels is
-    the right one for 1 / max(M, F) of the edges, and at most M of the F factors have a channel.
+    The table's columns are true numbers of factors F. With all edges in one channel, about 1 / F
+    of them are right; at most M of the F factors have one of the M channels.
     """
 
     def check(table: Table, results: Results) -> list[Finding]:
@@ -133,10 +133,10 @@ def finds_factors(group: str, label: str, case: str = "{}") -> Check:
                 found.append(Finding(case.format(column), Outcome.MISSING, ""))
                 continue
             value, channels, factors = share[0], share[1].cell.settings.factors, int(column)
-            chance = 1 / max(channels, factors)
-            outcome = Outcome.HOLDS if value > 2 * chance else Outcome.UNDECIDED
-            outcome = Outcome.FAILS if value < 1.25 * chance else outcome
-            text = f"{value:.1%} of the edges, {chance:.1%} by chance"
+            idle = 1 / factors
+            outcome = Outcome.HOLDS if value > 2 * idle else Outcome.UNDECIDED
+            outcome = Outcome.FAILS if value < 1.25 * idle else outcome
+            text = f"{value:.1%} of the edges, {idle:.1%} with all of them in one channel"
             if factors > channels:
                 most = channels / factors
                 text += f", at most about {most:.1%} with {channels} channels"
