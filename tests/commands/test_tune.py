@@ -27,7 +27,7 @@ from lgdgcn.commands import tune as command
 from lgdgcn.config import from_toml, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
-from lgdgcn.tune import contest, search
+from lgdgcn.tune import contest, processes, search
 from lgdgcn.tune.space import read_space
 
 GRAPH = "synthetic:nodes=60,factors=2,classes=3"
@@ -235,13 +235,13 @@ def test_a_folder_is_known_by_what_it_holds(tmp_path):
 def job_without_study(tmp_path, storage=None):
     chosen = command._space(None, "mlp", None, True)
     quest = search.Quest(GraphSource(GRAPH), "mlp", chosen, 3, torch.device("cpu"))
-    return command.Job(quest, "absent", storage or str(tmp_path / "absent.log"), 1, True)
+    return processes.Job(quest, "absent", storage or str(tmp_path / "absent.log"), 1, True)
 
 
 def test_a_worker_that_fails_says_why_and_is_missed(tmp_path, capfd):
     with (
         pytest.warns(LGDWarning, match="a worker ended early with exit code 2; the others"),
-        command._others(job_without_study(tmp_path), 1),
+        processes.others(job_without_study(tmp_path), 1),
     ):
         pass
     (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("lgdgcn: ")]
@@ -252,9 +252,9 @@ def test_a_worker_whose_database_fails_says_so_in_one_line(tmp_path, capsys, mon
     def fail(*args, **how):
         raise optuna.exceptions.StorageInternalError("gone")
 
-    monkeypatch.setattr(command.Job, "open", fail)
+    monkeypatch.setattr(processes.Job, "open", fail)
     with warnings.catch_warnings(), pytest.raises(SystemExit) as end:
-        command._work(job_without_study(tmp_path, "sqlite:///some.db"), 1)
+        processes._work(job_without_study(tmp_path, "sqlite:///some.db"), 1)
     assert end.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("lgdgcn: worker 2: the study's database sqlite:///some.db failed: gone")
@@ -287,9 +287,9 @@ def test_no_orphans_where_not_all_workers_start(tmp_path, monkeypatch, recwarn):
     class Context:
         Process = staticmethod(lambda **_: FakeProcess(done, next(fates)))
 
-    monkeypatch.setattr(command.multiprocessing, "get_context", lambda _: Context)
+    monkeypatch.setattr(processes.multiprocessing, "get_context", lambda _: Context)
     hearing = signal.getsignal(signal.SIGINT)
-    with pytest.raises(OSError, match="too many"), command._others(job_without_study(tmp_path), 3):
+    with pytest.raises(OSError, match="too many"), processes.others(job_without_study(tmp_path), 3):
         raise AssertionError
     assert done == ["start", "terminate", "join"]
     assert signal.getsignal(signal.SIGINT) is hearing
@@ -404,11 +404,11 @@ def test_the_cores_are_shared(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     monkeypatch.setenv("OMP_NUM_THREADS", "5")  # so that it is put back
-    command._share_threads(2)
+    processes.share_threads(2)
     monkeypatch.delenv("OMP_NUM_THREADS")
-    command._share_threads(1)
+    processes.share_threads(1)
     assert asked == []
-    command._share_threads(3)
+    processes.share_threads(3)
     assert asked == [2]
     assert os.environ["OMP_NUM_THREADS"] == "2"
 

@@ -1,65 +1,34 @@
 """``lgdgcn tune``: search for a model's best settings and leave them as a preset."""
 
-import multiprocessing
-import os
 import re
 import shlex
-import signal
-import sys
-import warnings
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from multiprocessing.process import BaseProcess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import optuna
-import torch
 
 from lgdgcn.commands.console import out, percent, print_table
 from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
 from lgdgcn.config import preset, resolve
 from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import InputError, LGDError, LGDWarning, StoppedError
+from lgdgcn.errors import InputError
 from lgdgcn.models import LGDGCN, MODELS
-from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
+from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import make_folder, write_csv
 from lgdgcn.tune.database import database_faults
 from lgdgcn.tune.plots import plot_history, plot_importance
-from lgdgcn.tune.pruning import LowerThird
-from lgdgcn.tune.search import Finalist, Quest, final, sampler, search
+from lgdgcn.tune.processes import Job, others, settle, share_threads
+from lgdgcn.tune.search import Finalist, Quest, final, search
 from lgdgcn.tune.space import Space, default_space, read_space
-from lgdgcn.tune.storage import LONGEST_NAME, open_study
+from lgdgcn.tune.storage import LONGEST_NAME
 from lgdgcn.tune.winner import graph_options, write_preset
 from lgdgcn.tune.workers import Worker
 
 __all__ = ["tune"]
 
 LEAST_SEEDS = 3
-
-
-@dataclass(frozen=True)
-class Job:
-    """What every worker process is told."""
-
-    quest: Quest
-    study: str
-    storage: str
-    trials: int
-    repeatable: bool  # a resumed search, or one on many machines, must not draw the same again
-
-    def open(self, *, resume: bool, worker: int = 0) -> "optuna.Study":
-        """Open the study, or make it."""
-        return open_study(
-            self.study,
-            self.storage,
-            space=self.quest.describe(),
-            resume=resume,
-            sampler=sampler(worker if self.repeatable else None),
-            pruner=LowerThird(),
-        )
 
 
 def tune(
@@ -85,8 +54,8 @@ def tune(
         if value < 1:
             raise InputError(f"--{name} is {value}; give at least 1")
     where = select_device(device)
-    _settle()
-    _share_threads(workers)
+    settle()
+    share_threads(workers)
     data = source.load()
     chosen = _space(space, model, variant, data.y.dim() == 2)
     variant = chosen.settings.get("variant")
@@ -114,7 +83,7 @@ def tune(
 def _search(job: Job, study: "optuna.Study", workers: int) -> list[Finalist]:
     """Search with all workers, then train the best again in this process."""
     with stop_on_signals() as stop, trial_progress(study, job.trials) as on_change:
-        with _others(job, workers - 1), Worker(study, job.trials) as worker:
+        with others(job, workers - 1), Worker(study, job.trials) as worker:
             search(job.quest, study, worker, on_change, stop)
 
         def on_epoch() -> None:
@@ -151,21 +120,6 @@ def _study_name(source: GraphSource, model: str, variant: str | None) -> str:
     return graph + ending
 
 
-def _settle() -> None:
-    """Make this process ready to train; that some trials go wrong is what they are for."""
-    set_threads()
-    keep_freed_memory()
-    warnings.filterwarnings("ignore", "all nodes have the same unit", LGDWarning)
-
-
-def _share_threads(workers: int) -> None:
-    """Give every worker its part of the cores; the others read it in the environment."""
-    if workers > 1 and "OMP_NUM_THREADS" not in os.environ:
-        threads = max(1, torch.get_num_threads() // workers)
-        torch.set_num_threads(threads)
-        os.environ["OMP_NUM_THREADS"] = str(threads)
-
-
 def _enqueue_starts(study: "optuna.Study", space: Space, shipped: dict[str, Any]) -> None:
     """Try the shipped settings and the space's own starting points first; once per study."""
     if study.trials:
@@ -173,62 +127,6 @@ def _enqueue_starts(study: "optuna.Study", space: Space, shipped: dict[str, Any]
     for start in (space.inside(shipped), *space.starts):
         if start:
             study.enqueue_trial(start, skip_if_exists=True)
-
-
-@contextmanager
-def _others(job: Job, count: int) -> Iterator[None]:
-    """Let further processes work on the same study; none is left when this is over."""
-    context = multiprocessing.get_context("spawn")
-    processes: list[BaseProcess] = [
-        context.Process(target=_work, args=(job, number + 1)) for number in range(count)
-    ]
-    try:
-        with _deaf_to_interrupts():  # a terminal's Ctrl-C is ours to pass on
-            for process in processes:
-                process.start()
-        yield
-        for process in processes:
-            process.join()
-    finally:
-        failed = [process.exitcode for process in processes if process.exitcode]
-        for process in processes:
-            if process.pid is not None:  # it was started
-                process.terminate()
-                process.join()
-        for code in failed:
-            warnings.warn(
-                f"a worker ended early with exit code {code}; the others take over its trials",
-                LGDWarning,
-                stacklevel=2,
-            )
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Ignore Ctrl-C, as do the processes that are started meanwhile."""
-    hearing = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, hearing)
-
-
-def _work(job: Job, number: int) -> None:
-    """The life of a further worker; what it leaves undone the others take over."""
-    warnings.simplefilter("ignore")
-    warnings.simplefilter("default", LGDWarning)
-    _settle()
-    try:
-        with database_faults(job.storage):
-            study = job.open(resume=True, worker=number)
-            with stop_on_signals() as stop, Worker(study, job.trials) as worker:
-                signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker hears it, ends us
-                search(job.quest, study, worker, stop=stop)
-    except LGDError as error:
-        if not isinstance(error, StoppedError):  # which the first worker says for all
-            text = " ".join(str(error).splitlines())
-            print(f"lgdgcn: worker {number + 1}: {text}", file=sys.stderr)  # noqa: T201
-        raise SystemExit(error.exit_code) from None
 
 
 def _command(

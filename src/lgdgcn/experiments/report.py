@@ -29,9 +29,9 @@ READING = (
     "means lie within one point, and is not where the best is surely above the worst as well; "
     "edges are routed where the entropy is below 90 % of its maximum, and are not above 99 %; "
     "they go to their factors at more than twice the share that one channel for all would get, "
-    "and do not below 1.25 times of it; blocks, of one run each, are told apart where their ratios differ by more than a "
-    "tenth. A claim holds in part where some cases hold and no more fail. Where LGD-GCN has two "
-    "variants, the one with the better validation score speaks for it."
+    "and do not below 1.25 times of it; blocks, of one run each, are told apart where their ratios "
+    "differ by more than a tenth. A claim holds in part where some cases hold and no more fail. "
+    "Where LGD-GCN has two variants, the one with the better validation score speaks for it."
 )
 APPENDIX = (
     "Every cell: where it stands, the hash its results are kept under, the settings that differ "

@@ -1,0 +1,117 @@
+"""Several processes on one machine that work on one study."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+
+import optuna
+import torch
+
+from lgdgcn.errors import LGDError, LGDWarning, StoppedError
+from lgdgcn.runtime import keep_freed_memory, set_threads, stop_on_signals
+from lgdgcn.tune.database import database_faults
+from lgdgcn.tune.pruning import LowerThird
+from lgdgcn.tune.search import Quest, sampler, search
+from lgdgcn.tune.storage import open_study
+from lgdgcn.tune.workers import Worker
+
+__all__ = ["Job", "others", "settle", "share_threads"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every worker process is told."""
+
+    quest: Quest
+    study: str
+    storage: str
+    trials: int
+    repeatable: bool  # a resumed search, or one on many machines, must not draw the same again
+
+    def open(self, *, resume: bool, worker: int = 0) -> "optuna.Study":
+        """Open the study, or make it."""
+        return open_study(
+            self.study,
+            self.storage,
+            space=self.quest.describe(),
+            resume=resume,
+            sampler=sampler(worker if self.repeatable else None),
+            pruner=LowerThird(),
+        )
+
+
+def settle() -> None:
+    """Make this process ready to train; that some trials go wrong is what they are for."""
+    set_threads()
+    keep_freed_memory()
+    warnings.filterwarnings("ignore", "all nodes have the same unit", LGDWarning)
+
+
+def share_threads(workers: int) -> None:
+    """Give every worker its part of the cores; the others read it in the environment."""
+    if workers > 1 and "OMP_NUM_THREADS" not in os.environ:
+        threads = max(1, torch.get_num_threads() // workers)
+        torch.set_num_threads(threads)
+        os.environ["OMP_NUM_THREADS"] = str(threads)
+
+
+@contextmanager
+def others(job: Job, count: int) -> Iterator[None]:
+    """Let further processes work on the same study; none is left when this is over."""
+    context = multiprocessing.get_context("spawn")
+    processes: list[BaseProcess] = [
+        context.Process(target=_work, args=(job, number + 1)) for number in range(count)
+    ]
+    try:
+        with _deaf_to_interrupts():  # a terminal's Ctrl-C is ours to pass on
+            for process in processes:
+                process.start()
+        yield
+        for process in processes:
+            process.join()
+    finally:
+        failed = [process.exitcode for process in processes if process.exitcode]
+        for process in processes:
+            if process.pid is not None:  # it was started
+                process.terminate()
+                process.join()
+        for code in failed:
+            warnings.warn(
+                f"a worker ended early with exit code {code}; the others take over its trials",
+                LGDWarning,
+                stacklevel=2,
+            )
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ignore Ctrl-C, as do the processes that are started meanwhile."""
+    hearing = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, hearing)
+
+
+def _work(job: Job, number: int) -> None:
+    """The life of a further worker; what it leaves undone the others take over."""
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("default", LGDWarning)
+    settle()
+    try:
+        with database_faults(job.storage):
+            study = job.open(resume=True, worker=number)
+            with stop_on_signals() as stop, Worker(study, job.trials) as worker:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker hears it, ends us
+                search(job.quest, study, worker, stop=stop)
+    except LGDError as error:
+        if not isinstance(error, StoppedError):  # which the first worker says for all
+            text = " ".join(str(error).splitlines())
+            print(f"lgdgcn: worker {number + 1}: {text}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(error.exit_code) from None
