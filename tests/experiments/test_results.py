@@ -26,10 +26,14 @@ def test_runs_are_kept_beside_each_other(results):
     assert list(results.runs(cell())) == [0, 1]
     assert results.missing(cell(seeds=(0, 1, 2))) == [2]
     assert results.runs(cell(k=9)) == {}
-    mean = results.mean(cell(), "accuracy")
+
+
+def test_a_mean_is_in_per_cent_with_its_spread():
+    mean = Mean.of([0.7, 0.6])
     assert (mean.mean, mean.count) == (pytest.approx(65), 2)
     assert mean.std == pytest.approx(np.std([70, 60], ddof=1))
     assert mean.error == pytest.approx(mean.std / 2**0.5)
+    assert Mean.of([0.5]) == Mean(50.0, 0.0, 1)
 
 
 def test_a_diverged_run_is_there_but_is_no_number(results):
@@ -37,7 +41,6 @@ def test_a_diverged_run_is_there_but_is_no_number(results):
     results.add(cell(), [failed, run(1, 0.8, 0.7)])
     assert results.missing(cell()) == []
     assert results.runs(cell())[0] == failed
-    assert results.mean(cell(), "accuracy") == Mean(70.0, 0.0, 1)
     assert results.best(cell()).seed == 1
 
 

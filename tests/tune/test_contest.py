@@ -257,6 +257,6 @@ def test_a_graph_too_large_is_one_error(monkeypatch):
     def prepared(*_):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(contest, "prepared", prepared)
+    monkeypatch.setattr(contest, "prepared_alike", prepared)
     with pytest.raises(InputError, match=r"ran out of memory .* use --device cpu"):
         run(SETTINGS)

@@ -113,9 +113,6 @@ def _curve(
     axes.fill_between(x, low, high, color=style.get_color(), alpha=0.18, linewidth=0)
     axes.plot(x, [ours.mean for _, ours in found], color=style.get_color(),
               marker=style.get_marker(), markersize=5, linewidth=1.8)  # fmt: skip
-    paper = [(place, point.paper[0]) for place, point in points if point.paper]
-    if paper:
-        axes.plot(*zip(*paper, strict=True), color="0.45", linestyle=":", marker="x", markersize=5)
     return bool(found)
 
 

@@ -7,7 +7,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.experiments.cell import Cell
-from lgdgcn.train.trained import prepared
+from lgdgcn.train.trained import prepared_alike
 
 __all__ = ["Graphs", "NamedGraph"]
 
@@ -56,15 +56,7 @@ class Graphs:
         self, jobs: list[tuple[Cell, int]], settings: Settings, device: torch.device
     ) -> list[Data]:
         """The graphs of trainings on one graph, on the device, its features held once."""
-        ready: dict[int, Data] = {}
-        for cell, seed in jobs:
-            graph = self.graph(cell, seed)
-            if id(graph) not in ready:
-                ready[id(graph)] = prepared(graph, settings, device)
-        first = next(iter(ready.values()))
-        for other in ready.values():
-            other.x, other.edge_index = first.x, first.edge_index
-        return [ready[id(self.graph(cell, seed))] for cell, seed in jobs]
+        return prepared_alike([self.graph(cell, seed) for cell, seed in jobs], settings, device)
 
     def _key(self, cell: Cell, seed: int) -> tuple[str, str, int]:
         varies = NamedGraph(cell.graph, self.root, cell.split).varies_with_seed

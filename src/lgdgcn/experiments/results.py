@@ -96,14 +96,6 @@ class Results:
         known = self.runs(cell)
         return [seed for seed in cell.seeds if seed not in known]
 
-    def mean(self, cell: Cell, metric: str, part: str = "test", *, local: bool = False) -> Mean:
-        """Summarise a score over a cell's seeds; ``local``: with latent graphs off at test time."""
-        known = self.runs(cell)
-        runs = [known[seed] for seed in cell.seeds]
-        kept = [run.local_scores if local else run.scores for run in runs if not run.diverged]
-        scores = [scores[part][metric] for scores in kept]
-        return Mean.of(score for score in scores if score is not None)
-
     def best(self, cell: Cell) -> Run | None:
         """The run with the highest headline score on validation, of equal ones the first."""
         known = self.runs(cell)

@@ -23,53 +23,49 @@ class _Rows(NamedTuple):
     row_ptr: Tensor
     column: Tensor
     value: Tensor  # [nnz], or [R, nnz] where every member has own values
-    order: Tensor
     longest: int
 
-    def of(self, values: Tensor | None) -> "_Rows":
-        """The same places with own values of every member."""
-        return self if values is None else self._replace(value=values[:, self.order])
 
-
-_remembered: Remembered[tuple[_Rows, _Rows]] = Remembered()
+_remembered: Remembered[tuple[_Rows, _Rows, Tensor]] = Remembered()
 
 
 def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     """See `lgdgcn.kernels.matmul`."""
     if x.layout != torch.sparse_csr:
         return x @ weight
-    rows, columns = _both_ways(x)
-    out: Tensor = _Matmul.apply(weight, rows, columns, None if values is None else values.detach())
+    rows, columns, order = _both_ways(x)
+    if values is not None:
+        rows = rows._replace(value=values.detach())
+        columns = columns._replace(value=values.detach()[:, order])
+    out: Tensor = _Matmul.apply(weight, rows, columns)
     return out
 
 
 class _Matmul(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, weight: Tensor, rows: _Rows, columns: _Rows, values: Tensor | None
-    ) -> Tensor:
-        ctx.columns, ctx.values = columns, values
-        return _multiply(rows.of(values), weight)
+    def forward(ctx: Any, weight: Tensor, rows: _Rows, columns: _Rows) -> Tensor:
+        ctx.columns = columns
+        return _multiply(rows, weight)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
-        return _multiply(ctx.columns.of(ctx.values), grads[0]), None, None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return _multiply(ctx.columns, grads[0]), None, None
 
 
-def _both_ways(x: Tensor) -> tuple[_Rows, _Rows]:
-    """The rows of x and of its transpose in 32-bit indices."""
+def _both_ways(x: Tensor) -> tuple[_Rows, _Rows, Tensor]:
+    """The rows of x and of its transpose in 32-bit indices, and where the latter's values are."""
 
-    def build() -> tuple[_Rows, _Rows]:
+    def build() -> tuple[_Rows, _Rows, Tensor]:
         rows, columns = both_ways(x)
-        return _narrow(rows), _narrow(columns)
+        return _narrow(rows), _narrow(columns), columns.order
 
     return _remembered.get(x, None, build)
 
 
 def _narrow(rows: CompressedRows) -> _Rows:
     longest = int(rows.row_ptr.diff().max()) if rows.row_ptr.numel() > 1 else 0
-    return _Rows(rows.row_ptr.int(), rows.column.int(), rows.value, rows.order, longest)
+    return _Rows(rows.row_ptr.int(), rows.column.int(), rows.value, longest)
 
 
 def _tile(rows: _Rows, columns: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from lgdgcn.train.identity import check_same
 from lgdgcn.train.member import Member, MemberState, Progress, Report
 from lgdgcn.train.population import Population
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.trained import TrainedModel, prepared
+from lgdgcn.train.trained import TrainedModel, prepared_alike
 
 __all__ = [
     "SeedResult",
@@ -130,12 +130,7 @@ class _Session:
             for member, graph in zip(self.members, graphs, strict=True)
         ]
         states = [self._saved(place) for place in range(len(seeds))]
-        ready = {id(graph): prepared(graph, settings, device) for graph in graphs}
-        own = [ready[id(graph)] for graph in graphs]
-        for graph in own:  # the splits may differ, the graph is held once
-            if not torch.equal(graph.edge_index, own[0].edge_index):
-                raise InputError("the seeds' graphs differ; only their splits may")
-            graph.x, graph.edge_index = own[0].x, own[0].edge_index
+        own = prepared_alike(graphs, settings, device)
         self.population = Population(own, self.members, model, states)
 
     def train(self, on_epoch: OnEpoch, stop: StopRequest | None) -> None:

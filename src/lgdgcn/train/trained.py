@@ -1,5 +1,6 @@
 """A trained model with everything needed to use it again: settings, task, class names."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from lgdgcn.train.checkpoint import load_weights, save_weights
 from lgdgcn.train.states import check_like
 from lgdgcn.train.task import Task
 
-__all__ = ["TrainedModel"]
+__all__ = ["TrainedModel", "prepared", "prepared_alike"]
 
 
 @dataclass
@@ -113,3 +114,15 @@ def prepared(
     result = data.clone()
     result.x = x if dtype is None else x.to(dtype)
     return result.to(device)
+
+
+def prepared_alike(graphs: Sequence[Data], settings: Settings, device: torch.device) -> list[Data]:
+    """The same for several splits of one graph, whose features and edges are held once."""
+    distinct = {id(graph): graph for graph in graphs}
+    ready = {key: prepared(graph, settings, device) for key, graph in distinct.items()}
+    first = next(iter(ready.values()))
+    for graph in ready.values():
+        if not torch.equal(graph.edge_index, first.edge_index):
+            raise InputError("the seeds' graphs differ; only their splits may")
+        graph.x, graph.edge_index = first.x, first.edge_index
+    return [ready[id(graph)] for graph in graphs]

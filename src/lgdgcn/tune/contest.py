@@ -14,7 +14,7 @@ from lgdgcn.config import Settings
 from lgdgcn.train.member import OWN, Member, Report
 from lgdgcn.train.population import Population
 from lgdgcn.train.session import members_at_once, out_of_memory
-from lgdgcn.train.trained import prepared
+from lgdgcn.train.trained import prepared_alike
 
 __all__ = ["OUT_OF_MEMORY", "Contestant", "compete", "groups"]
 
@@ -194,12 +194,9 @@ def groups(contestants: Sequence[Contestant]) -> list[list[Contestant]]:
 
 
 def _ready(graphs: Mapping[int, Data], settings: Settings, device: torch.device) -> dict[int, Data]:
-    """The graph of every seed on the device; it is held once, only the splits may differ."""
-    unlike = {id(data): prepared(data, settings, device) for data in graphs.values()}
-    first = next(iter(unlike.values()))
-    for data in unlike.values():
-        data.x, data.edge_index = first.x, first.edge_index
-    return {seed: unlike[id(data)] for seed, data in graphs.items()}
+    """The graph of every seed on the device."""
+    ready = prepared_alike(list(graphs.values()), settings, device)
+    return dict(zip(graphs, ready, strict=True))
 
 
 def _free_memory(device: torch.device) -> None:
