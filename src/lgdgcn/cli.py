@@ -25,6 +25,19 @@ app = typer.Typer(
 data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
+# Options of several verbs
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Features = Annotated[
+    str | None, typer.Option(help="Make features from the structure: degree or identity.")
+]
+Model = Annotated[str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii or mlp.")]
+Root = Annotated[
+    str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
+]
+Split = Annotated[
+    str, typer.Option(help="standard, or random: another split of the same size per seed.")
+]
+
 TRAIN_EXAMPLES = """
 Examples:
 
@@ -98,9 +111,7 @@ def train(
             "with edges.csv and nodes.csv."
         ),
     ] = "synthetic",
-    model: Annotated[
-        str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii or mlp.")
-    ] = "lgdgcn",
+    model: Model = "lgdgcn",
     variant: Annotated[
         str | None,
         typer.Option(
@@ -119,7 +130,7 @@ def train(
     config: Annotated[
         Path | None, typer.Option(help="TOML file of settings, for example a run's config.toml.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
     out: Annotated[
         Path | None, typer.Option(help="Run folder.", show_default="runs/DATASET-MODEL")
     ] = None,
@@ -132,15 +143,9 @@ def train(
     compare: Annotated[
         str, typer.Option(metavar="MODEL,…", help="Also train these, each with its own preset.")
     ] = "",
-    split: Annotated[
-        str, typer.Option(help="standard, or random: another split of the same size per seed.")
-    ] = "standard",
-    features: Annotated[
-        str | None, typer.Option(help="Make features from the structure: degree or identity.")
-    ] = None,
-    root: Annotated[
-        str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
-    ] = None,
+    split: Split = "standard",
+    features: Features = None,
+    root: Root = None,
 ) -> None:
     """Train a model on a graph and show how good it is."""
     from lgdgcn.commands.train import train as run
@@ -164,9 +169,7 @@ def train(
 @app.command(epilog=TUNE_EXAMPLES)
 def tune(
     dataset: Annotated[str, typer.Argument(help="A data set or a folder, as for train.")],
-    model: Annotated[
-        str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii or mlp.")
-    ] = "lgdgcn",
+    model: Model = "lgdgcn",
     variant: Annotated[
         str | None, typer.Option(help="paper or released.", show_default="paper")
     ] = None,
@@ -189,22 +192,16 @@ def tune(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a study, or join others in it.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
     out: Annotated[
         Path | None,
         typer.Option(
             help="Folder for preset, plots and table.", show_default="runs/tune/DATASET-MODEL"
         ),
     ] = None,
-    split: Annotated[
-        str, typer.Option(help="standard, or random: another split of the same size per seed.")
-    ] = "standard",
-    features: Annotated[
-        str | None, typer.Option(help="Make features from the structure: degree or identity.")
-    ] = None,
-    root: Annotated[
-        str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
-    ] = None,
+    split: Split = "standard",
+    features: Features = None,
+    root: Root = None,
 ) -> None:
     """Search for a model's best settings on validation and leave them as a preset."""
     from lgdgcn.commands.tune import tune as run
@@ -236,7 +233,7 @@ def predict(
     edges: Annotated[
         bool, typer.Option("--edges", help="Also write every edge's factors, to NAME-edges.csv.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Write the predicted label, its probability and the factor behind it for every node."""
     from lgdgcn.commands.predict import predict as write
@@ -254,7 +251,7 @@ def settings() -> None:
 
 @app.command(epilog=BENCH_EXAMPLES)
 def bench(
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
     size: Annotated[
         str, typer.Option(help="cora, citeseer, pubmed, or the nodes of a generated graph.")
     ] = "cora",
@@ -295,10 +292,8 @@ def reproduce(
             show_default="runs/reproduce, runs/reproduce-quick",
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    root: Annotated[
-        str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
-    ] = None,
+    device: Device = "auto",
+    root: Root = None,
 ) -> None:
     """Train what the paper shows, and write a report with its numbers beside ours.
 
