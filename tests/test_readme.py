@@ -26,3 +26,19 @@ def test_pictures_and_files_exist():
             for name in line.strip().split("  ")[:2]:
                 if name.endswith(("/", ".py")):
                     assert (root / "src/lgdgcn" / name).exists(), name
+
+
+def test_the_headline_table_is_that_of_the_results():
+    results = (Path(__file__).parents[1] / "docs/results.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?:Cora|Citeseer|Pubmed|Synthetic).*$", README, re.MULTILINE)
+    assert len(rows) >= 4
+    assert all(row in results for row in rows)
+
+
+def test_the_figures_of_the_results_exist():
+    docs = Path(__file__).parents[1] / "docs"
+    results = (docs / "results.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((figures/[^)]+)\)", results)
+    assert links
+    for link in links:
+        assert (docs / link).is_file(), link
