@@ -9,6 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from lgdgcn import __version__
+from lgdgcn.commands import examples
 from lgdgcn.errors import LGDError, LGDWarning
 
 __all__ = ["app", "main"]
@@ -38,54 +39,6 @@ Split = Annotated[
     str, typer.Option(help="standard, or random: another split of the same size per seed.")
 ]
 
-TRAIN_EXAMPLES = """
-Examples:
-
-  lgdgcn train synthetic --compare mlp,gcn,disengcn
-
-  lgdgcn train cora --variant released --seeds 10
-
-  lgdgcn train my-graph/ --set factors=8 --set hidden_channels=64 --out runs/mine
-
-  lgdgcn train cora --out runs/cora --resume
-"""
-
-PREDICT_EXAMPLES = """
-Examples:
-
-  lgdgcn predict runs/cora-lgdgcn --out predictions.csv
-
-  lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
-"""
-
-TUNE_EXAMPLES = """
-Examples:
-
-  lgdgcn tune cora --variant released --trials 200
-
-  lgdgcn tune my-graph/ --model gcn --trials 50 --space my-space.toml
-
-  lgdgcn tune cora --storage postgresql://user@host/studies --resume
-"""
-
-BENCH_EXAMPLES = """
-Examples:
-
-  lgdgcn bench
-
-  lgdgcn bench --size pubmed --layers 1
-
-  lgdgcn bench --scaling --out bench/
-"""
-
-REPRODUCE_EXAMPLES = """
-Examples:
-
-  lgdgcn reproduce --quick
-
-  lgdgcn reproduce table2 fig-k --device cuda --out runs/paper
-"""
-
 
 def _version(value: bool) -> None:
     if value:
@@ -102,7 +55,7 @@ def _root(
     pass
 
 
-@app.command(epilog=TRAIN_EXAMPLES)
+@app.command(epilog=examples.TRAIN)
 def train(
     dataset: Annotated[
         str,
@@ -166,7 +119,7 @@ def train(
     )
 
 
-@app.command(epilog=TUNE_EXAMPLES)
+@app.command(epilog=examples.TUNE)
 def tune(
     dataset: Annotated[str, typer.Argument(help="A data set or a folder, as for train.")],
     model: Model = "lgdgcn",
@@ -222,7 +175,7 @@ def tune(
     )
 
 
-@app.command(epilog=PREDICT_EXAMPLES)
+@app.command(epilog=examples.PREDICT)
 def predict(
     run: Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")],
     out: Annotated[Path, typer.Option(help="CSV file to write.")],
@@ -249,7 +202,7 @@ def settings() -> None:
     list_settings()
 
 
-@app.command(epilog=BENCH_EXAMPLES)
+@app.command(epilog=examples.BENCH)
 def bench(
     device: Device = "auto",
     size: Annotated[
@@ -272,7 +225,7 @@ def bench(
     run(device=device, size=size, layers=layers, scaling=scaling, as_json=as_json, folder=out)
 
 
-@app.command(epilog=REPRODUCE_EXAMPLES)
+@app.command(epilog=examples.REPRODUCE)
 def reproduce(
     what: Annotated[
         list[str] | None,

@@ -1,0 +1,51 @@
+"""What ``--help`` shows at the end of each verb."""
+
+__all__ = ["BENCH", "PREDICT", "REPRODUCE", "TRAIN", "TUNE"]
+
+TRAIN = """
+Examples:
+
+  lgdgcn train synthetic --compare mlp,gcn,disengcn
+
+  lgdgcn train cora --variant released --seeds 10
+
+  lgdgcn train my-graph/ --set factors=8 --set hidden_channels=64 --out runs/mine
+
+  lgdgcn train cora --out runs/cora --resume
+"""
+
+PREDICT = """
+Examples:
+
+  lgdgcn predict runs/cora-lgdgcn --out predictions.csv
+
+  lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
+"""
+
+TUNE = """
+Examples:
+
+  lgdgcn tune cora --variant released --trials 200
+
+  lgdgcn tune my-graph/ --model gcn --trials 50 --space my-space.toml
+
+  lgdgcn tune cora --storage postgresql://user@host/studies --resume
+"""
+
+BENCH = """
+Examples:
+
+  lgdgcn bench
+
+  lgdgcn bench --size pubmed --layers 1
+
+  lgdgcn bench --scaling --out bench/
+"""
+
+REPRODUCE = """
+Examples:
+
+  lgdgcn reproduce --quick
+
+  lgdgcn reproduce table2 fig-k --device cuda --out runs/paper
+"""

@@ -1,0 +1,48 @@
+"""What a GPU can repeat without the host, as far as that can be told without one."""
+
+import gc
+
+import pytest
+import torch
+
+from lgdgcn.models import LGDGCN, build
+from lgdgcn.train import recorded
+from lgdgcn.train.recorded import Recorded, recordable
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"hidden_channels": 64, "factors": 1}, True),
+        ({"hidden_channels": 128, "factors": 1}, False),
+        ({"hidden_channels": 128, "factors": 2}, True),
+        ({"hidden_channels": 128, "factors": 1, "space": False, "diversity": False}, True),
+    ],
+)
+def test_large_covariances_are_not_recorded(settings, expected):
+    assert recordable(LGDGCN(5, out_channels=3, **settings)) is expected
+
+
+def test_baselines_are_recorded():
+    assert recordable(build("gcn", {"hidden_channels": 8}, 5, 3))
+
+
+def test_what_is_not_recorded_runs_as_it_is():
+    runs = []
+
+    def program():
+        runs.append(1)
+        return torch.ones(2, 3)
+
+    program_once = Recorded(program, recordable=False)
+    assert [len(program_once.run()) for _ in range(3)] == [1, 1, 1]
+    assert len(runs) == 3
+
+
+def test_nothing_is_collected_while_recording():
+    with recorded._no_garbage():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="spoiled"), recorded._no_garbage():
+        raise ValueError("spoiled")
+    assert gc.isenabled()
