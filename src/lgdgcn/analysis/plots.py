@@ -1,7 +1,10 @@
 """Figures of a trained model."""
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import matplotlib
 import numpy as np
 import numpy.typing as npt
 from matplotlib.colors import to_rgb
@@ -10,7 +13,7 @@ from torch import Tensor
 
 from lgdgcn.storage import atomic_write
 
-__all__ = ["COLORS", "channel_correlation", "factor_color", "plot_units", "tsne_map"]
+__all__ = ["COLORS", "channel_correlation", "factor_color", "plot_units", "save_figure", "tsne_map"]
 
 # Okabe-Ito, told apart by colour-blind readers; more factors get lighter shades of them
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
@@ -63,6 +66,20 @@ def plot_units(units: Tensor, path: Path, title: str, seed: int = 0) -> None:
     right.set_title("|correlation| of the channels", fontsize=11)
     figure.colorbar(image, ax=right, shrink=0.85)
     atomic_write(path, lambda file: figure.savefig(file, format="png", dpi=150))
+
+
+def save_figure(figure: Figure, path: Path) -> Path:
+    """Write ``path.png`` and ``path.svg`` and return the first; equal figures give equal files."""
+    kinds: dict[str, dict[str, Any]] = {
+        "svg": {"dpi": 100, "metadata": {"Date": None, "Creator": None}},  # points are pixels
+        "png": {"dpi": 160, "metadata": {"Software": None}},
+    }
+    files = {kind: path.with_name(f"{path.name}.{kind}") for kind in kinds}
+    with matplotlib.rc_context({"svg.hashsalt": "lgdgcn"}):  # the same names inside each time
+        for kind, how in kinds.items():
+            fill = partial(figure.savefig, format=kind, **how)
+            atomic_write(files[kind], fill)
+    return files["png"]
 
 
 def factor_color(factor: int) -> tuple[float, float, float]:

@@ -1,20 +1,19 @@
 """The paper's figures: drawn from finished runs, written as PNG and SVG."""
 
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from lgdgcn.analysis.plots import save_figure
 from lgdgcn.experiments.curve_figure import plot_curves
 from lgdgcn.experiments.exhibits import Curves, Picture
 from lgdgcn.experiments.picture_figure import plot_picture
 from lgdgcn.experiments.results import Results
-from lgdgcn.storage import atomic_write
 
 __all__ = ["draw"]
 
-DPI = {"png": 160, "svg": 100}  # of an SVG only clouds of points are pixels
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters everywhere
     "font.size": 10,
@@ -27,7 +26,6 @@ STYLE: dict[Any, Any] = {
     "ytick.color": "0.25",
     "legend.fontsize": 9.5,
     "legend.frameon": False,
-    "svg.hashsalt": "lgdgcn",  # the same names inside the file each time
 }
 
 
@@ -47,15 +45,4 @@ def draw(exhibit: Curves | Picture, results: Results, folder: Path) -> Path:
             plot_curves(figure, exhibit, results)
         else:
             plot_picture(figure, exhibit, results)
-        _write(figure, folder / f"{exhibit.name}.svg", {"Date": None, "Creator": None})
-        _write(figure, folder / f"{exhibit.name}.png", {"Software": None})
-    return folder / f"{exhibit.name}.png"
-
-
-def _write(figure: Figure, path: Path, metadata: dict[str, None]) -> None:
-    kind = path.suffix[1:]
-
-    def fill(file: BinaryIO) -> None:
-        figure.savefig(file, format=kind, dpi=DPI[kind], metadata=metadata)
-
-    atomic_write(path, fill)
+        return save_figure(figure, folder / exhibit.name)

@@ -2,9 +2,8 @@
 
 import math
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import matplotlib
 import numpy as np
 import optuna
 from matplotlib.axes import Axes
@@ -12,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from optuna.trial import TrialState
 
-from lgdgcn.analysis.plots import COLORS
-from lgdgcn.storage import atomic_write
+from lgdgcn.analysis.plots import COLORS, save_figure
 
 __all__ = ["plot_history", "plot_importance"]
 
@@ -49,7 +47,7 @@ def plot_history(study: optuna.Study, path: Path) -> None:
         figure.legend(
             loc="outside lower center", ncols=5, frameon=False, columnspacing=1.4, handletextpad=0.4
         )
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _set_height(axes: Axes, values: list[float]) -> float:
@@ -109,7 +107,7 @@ def plot_importance(study: optuna.Study, path: Path) -> None:
         axes.set_xlabel("share of the variation of the score, %")
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x", color="0.92")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _importance(study: optuna.Study) -> dict[str, float] | str:
@@ -146,15 +144,3 @@ def _figure(study: optuna.Study, width: float, height: float) -> tuple[Figure, A
 def _say(axes: Axes, message: str) -> None:
     axes.text(0.5, 0.5, message, ha="center", va="center", transform=axes.transAxes)
     axes.set_axis_off()
-
-
-def _save(figure: Figure, path: Path) -> None:
-    def png(file: BinaryIO) -> None:
-        figure.savefig(file, format="png", dpi=200)
-
-    def svg(file: BinaryIO) -> None:
-        with matplotlib.rc_context({"svg.hashsalt": "lgdgcn"}):  # equal studies, equal files
-            figure.savefig(file, format="svg", metadata={"Date": None})
-
-    atomic_write(path.with_name(f"{path.name}.png"), png)
-    atomic_write(path.with_name(f"{path.name}.svg"), svg)
