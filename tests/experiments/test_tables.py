@@ -1,13 +1,18 @@
 """The tables build, and their numbers are the paper's."""
 
 import re
+import tomllib
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from lgdgcn.config import preset, preset_names
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
+from lgdgcn.experiments import plan
 from lgdgcn.experiments.catalogue import NAMES, exhibits
 from lgdgcn.experiments.exhibits import Table, cells
 from lgdgcn.experiments.paper import read
@@ -158,3 +163,22 @@ def test_exhibits_are_found_by_name():
     assert all(cells(one) for one in exhibits(["all"], QUICK))
     with pytest.raises(InputError, match=r"'tabel2'; did you mean table2\? known: all, table1"):
         exhibits(["tabel2"], QUICK)
+
+
+def test_every_model_has_been_searched_on_the_graph_it_is_shown_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: set[tuple[str, str, str | None]] = set()
+
+    def remember(graph: str, model: str, variant: str | None = None) -> dict[str, Any]:
+        asked.add((graph, model, variant))
+        return preset(graph, model, variant)
+
+    monkeypatch.setattr(plan, "shipped", remember)
+    exhibits(["all"], FULL)
+    folder = resources.files("lgdgcn") / "presets"
+    for graph, model, variant in asked:
+        own = [folder / f"{name}.toml" for name in preset_names(graph, model, variant)[:-1]]
+        (found,) = [file for file in own if file.is_file()][:1] or [None]
+        assert found is not None, (graph, model, variant)
+        assert "search" in tomllib.loads(found.read_text(encoding="utf-8"))["preset"], found.name
