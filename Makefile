@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 train: .venv/.ready
 	$(BIN)/lgdgcn train synthetic --compare mlp,gcn,disengcn
 
-test: .venv/.ready-dev lint
+test: .venv/.ready-dev .venv/.chromium lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 lint: .venv/.ready-dev
@@ -31,6 +31,10 @@ lint: .venv/.ready-dev
 
 .venv/.ready-dev: .venv/.ready
 	@$(PIP) -e '.[dev]'
+	@touch $@
+
+.venv/.chromium: .venv/.ready-dev
+	@sh tests/browser/get-chromium.sh
 	@touch $@
 
 clean:

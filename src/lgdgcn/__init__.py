@@ -4,11 +4,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lgdgcn import metrics
     from lgdgcn.estimator import LGDClassifier
     from lgdgcn.models import LGDGCN
     from lgdgcn.nn import LGDConv
 
-__all__ = ["LGDGCN", "LGDClassifier", "LGDConv", "__version__"]
+__all__ = ["LGDGCN", "LGDClassifier", "LGDConv", "__version__", "metrics"]
 __version__ = "0.1.0"
 
 # Threads that wait shall sleep, not spin: where other programs share the cores, torch's parallel
@@ -19,9 +20,11 @@ _HOMES = {"LGDClassifier": "estimator", "LGDGCN": "models", "LGDConv": "nn"}
 
 
 def __getattr__(name: str) -> Any:
-    """Import the main classes on first use, so that the command line starts at once."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'lgdgcn' has no attribute {name!r}")
+    """Import the public names on first use, so that the command line starts at once."""
     from importlib import import_module
 
+    if name == "metrics":
+        return import_module("lgdgcn.metrics")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lgdgcn' has no attribute {name!r}")
     return getattr(import_module(f"lgdgcn.{_HOMES[name]}"), name)

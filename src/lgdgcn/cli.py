@@ -27,6 +27,14 @@ data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_he
 app.add_typer(data_app, name="data")
 
 # Options of several verbs
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting (see: lgdgcn settings); may be repeated.",
+    ),
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Features = Annotated[
     str | None, typer.Option(help="Make features from the structure: degree or identity.")
@@ -68,18 +76,13 @@ def train(
     variant: Annotated[
         str | None,
         typer.Option(
-            help="paper (the text) or released (the authors' code).", show_default="paper"
+            help="paper (the text), released (the authors' code) or sharp (units that are "
+            "classes).",
+            show_default="paper",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of runs, seeded 0, 1, 2 and so on.")] = 1,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change a setting (see: lgdgcn settings); may be repeated.",
-        ),
-    ] = None,
+    assignments: Assignments = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of settings, for example a run's config.toml.")
     ] = None,
@@ -124,7 +127,7 @@ def tune(
     dataset: Annotated[str, typer.Argument(help="A data set or a folder, as for train.")],
     model: Model = "lgdgcn",
     variant: Annotated[
-        str | None, typer.Option(help="paper or released.", show_default="paper")
+        str | None, typer.Option(help="paper, released or sharp.", show_default="paper")
     ] = None,
     trials: Annotated[int, typer.Option(help="Settings to try, by all workers together.")] = 200,
     seeds: Annotated[int, typer.Option(help="Trainings per trial, at least 3.")] = 3,
@@ -134,6 +137,7 @@ def tune(
             help="TOML file with the ranges to search.", show_default="the paper's ranges"
         ),
     ] = None,
+    assignments: Assignments = None,
     storage: Annotated[
         str | None,
         typer.Option(
@@ -167,6 +171,7 @@ def tune(
         trials=trials,
         seeds=seeds,
         space=space,
+        assignments=assignments or [],
         storage=storage,
         workers=workers,
         resume=resume,
@@ -192,6 +197,37 @@ def predict(
     from lgdgcn.commands.predict import predict as write
 
     write(run, out, graph=graph, edges=edges, device=device)
+
+
+@app.command(epilog=examples.MEASURE)
+def measure(
+    run: Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="JSON file to write.", show_default="measure.json in the run folder"),
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    """Measure how well a run tells factors apart, beside an untrained and a permuted control."""
+    from lgdgcn.commands.measure import measure_run
+
+    measure_run(run, out, device=device)
+
+
+@app.command(epilog=examples.EXPLORE)
+def explore(
+    run: Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="HTML file to write.", show_default="explore.html in the run folder"),
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    device: Device = "auto",
+) -> None:
+    """Write one HTML page to walk through a run: graph, factors, predictions and measures."""
+    from lgdgcn.commands.explore import explore as write
+
+    write(run, out, show=show, device=device)
 
 
 @app.command(epilog="Example:\n\n  lgdgcn train cora --set k=8 --set lambda_space=0.1")
@@ -230,8 +266,8 @@ def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            help="table1 to table4, fig-units, fig-correlation, fig-embedding, fig-lambda, fig-k, "
-            "fig-factors, or all.",
+            help="table1 to table4, sharp (the sharp variant and its parts), fig-units, "
+            "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, or all.",
             show_default="all",
         ),
     ] = None,

@@ -24,6 +24,7 @@ from lgdgcn.errors import InputError
 __all__ = [
     "atomic_write",
     "cannot_write",
+    "check_target",
     "csv_cell",
     "make_folder",
     "remove_leftovers",
@@ -139,6 +140,19 @@ def make_folder(path: str | Path) -> Path:
     except OSError as error:
         raise cannot_write(path, error) from error
     return folder
+
+
+def check_target(path: str | Path) -> Path:
+    """See that a file can be written, before any work is done; its folder is made if need be."""
+    try:
+        mode = _mode(path)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    if not mode or stat.S_ISREG(mode):  # a device or pipe is not replaced
+        make_folder(Path(os.path.realpath(path)).parent)
+    return Path(path)
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:

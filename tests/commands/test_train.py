@@ -67,6 +67,8 @@ def test_the_result_says_what_was_run_and_how_well(finished):
         assert run["scores"]["val"]["micro_f1"] == run["val"]
     assert 0 <= result["factors"]["routing_entropy"] <= 1
     assert 0 <= result["factors"]["edge_attribution"] <= 1
+    assert 0 <= result["factors"]["dci_disentanglement"] <= 1
+    assert result["factors"]["correlation_ratio"] > 0
     assert json.loads((folder / "compared/gcn/result.json").read_text())["factors"] == {}
 
 
@@ -77,7 +79,7 @@ def test_the_table_shows_both_models(finished):
     assert table["LGD-GCN"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
     assert f"{result['factors']['routing_entropy']:.4f}" in table["LGD-GCN"]
     assert len(table["GCN"]) == len(table["LGD-GCN"])
-    assert table["GCN"].count("–") == 2  # it has no factors to score
+    assert table["GCN"].count("–") == 4  # it has no factors to score
     assert "mean ± std of 2 seeds" in outcome.out
     assert f"run folder: {folder}" in outcome.out
 

@@ -11,9 +11,10 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from lgdgcn.metrics.correlation import channel_correlation
 from lgdgcn.storage import atomic_write
 
-__all__ = ["COLORS", "channel_correlation", "factor_color", "plot_units", "save_figure", "tsne_map"]
+__all__ = ["COLORS", "factor_color", "plot_units", "save_figure", "tsne_map"]
 
 # Okabe-Ito, told apart by colour-blind readers; more factors get lighter shades of them
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
@@ -99,12 +100,3 @@ def tsne_map(points: npt.NDArray[np.float64], seed: int) -> npt.NDArray[np.float
     start = "pca" if min(points.shape) > 1 else "random"
     tsne = TSNE(perplexity=perplexity, init=start, max_iter=500, random_state=seed)
     return np.asarray(tsne.fit_transform(points), dtype=np.float64)
-
-
-def channel_correlation(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Absolute correlation of the columns; 0 where a column is constant."""
-    centred = values - values.mean(0)
-    norm = np.linalg.norm(centred, axis=0)
-    safe = np.where(norm > 0, norm, 1)
-    correlation: npt.NDArray[np.float64] = np.abs((centred / safe).T @ (centred / safe))
-    return correlation

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
 )
@@ -20,7 +22,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from lgdgcn.train.member import Member, Report
 
-__all__ = ["epoch_progress", "out", "percent", "print_table"]
+__all__ = ["epoch_progress", "out", "percent", "print_table", "steps"]
 
 # Names of graphs and folders are shown as they are: no [markup], no :emoji:. A file or pipe has no
 # width, so tables in it are as wide as what they hold.
@@ -81,3 +83,17 @@ def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, Report]
             progress.update(task, completed=sum(done.values()), total=total, note=note)
 
         yield on_epoch
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[str], None]]:
+    """Show what is being done, and for how long, on a terminal's standard error."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    hidden = not _err.is_terminal
+    with Progress(*columns, console=_err, transient=True, disable=hidden) as progress:
+        task = progress.add_task("", total=None)
+
+        def on_step(name: str) -> None:
+            progress.update(task, description=escape(name))
+
+        yield on_step

@@ -1,6 +1,6 @@
 """What ``--help`` shows at the end of each verb."""
 
-__all__ = ["BENCH", "PREDICT", "REPRODUCE", "TRAIN", "TUNE"]
+__all__ = ["BENCH", "EXPLORE", "MEASURE", "PREDICT", "REPRODUCE", "TRAIN", "TUNE"]
 
 TRAIN = """
 Examples:
@@ -20,6 +20,22 @@ Examples:
   lgdgcn predict runs/cora-lgdgcn --out predictions.csv
 
   lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
+"""
+
+MEASURE = """
+Examples:
+
+  lgdgcn measure runs/cora-lgdgcn
+
+  lgdgcn measure runs/mine --out mine.json
+"""
+
+EXPLORE = """
+Examples:
+
+  lgdgcn explore runs/cora-lgdgcn --open
+
+  lgdgcn explore runs/mine --out mine.html
 """
 
 TUNE = """

@@ -1,6 +1,5 @@
 """``lgdgcn predict``: labels, probabilities and factors as CSV."""
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,12 +7,12 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.analysis.disentanglement import both_directions
 from lgdgcn.commands.console import out as console
+from lgdgcn.commands.finished_run import open_run
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
+from lgdgcn.metrics.attribution import both_directions
 from lgdgcn.models import LGDOutput
-from lgdgcn.runtime import select_device, set_threads
 from lgdgcn.storage import write_csv
 from lgdgcn.train.trained import TrainedModel
 
@@ -22,11 +21,10 @@ __all__ = ["predict"]
 
 def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str) -> None:
     """Predict every node of the run's graph or of another one."""
-    if not (run / "model.safetensors").is_file():
-        raise InputError(f"{run} holds no finished run; train one with: lgdgcn train --out {run}")
-    source = _source(run, graph)
-    set_threads()
-    trained = TrainedModel.load(run / "model.safetensors", select_device(device))
+    finished = open_run(run, device)
+    trained, source = finished.trained, finished.source
+    if graph is not None:
+        source = GraphSource(graph, source.root, features=source.features)
     data = source.load(require_labels=False)
     output = trained(data)
     if edges and not output.layers:
@@ -42,18 +40,6 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
         count = trained.settings.factors
         write_csv(path, ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))], rows)
         console.print(f"{len(rows)} edges: {path}", soft_wrap=True)
-
-
-def _source(run: Path, graph: str | None) -> GraphSource:
-    try:
-        saved = tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))["run"]
-        values = [saved["dataset"], saved.get("root"), saved["split"], saved.get("features")]
-        if not all(isinstance(value, str | None) for value in values):
-            raise TypeError
-        source = GraphSource(*values)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError):
-        raise InputError(f"{run / 'config.toml'} is missing or not a run's configuration") from None
-    return source if graph is None else GraphSource(graph, source.root, features=source.features)
 
 
 def _node_rows(

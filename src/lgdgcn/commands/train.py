@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.analysis.disentanglement import edge_attribution, routing_entropy
 from lgdgcn.commands.console import epoch_progress, out, percent, print_table
 from lgdgcn.config import (
     Settings,
@@ -25,6 +24,7 @@ from lgdgcn.config import (
 )
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
+from lgdgcn.metrics import headline
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import (
     StopRequest,
@@ -182,11 +182,7 @@ def _factor_scores(trained: TrainedModel, data: Data, name: str, folder: RunFold
     last = output.layers[-1]
     title = f"{MODELS[trained.name].title} on {name}: {trained.settings.factors} factors"
     plot_units(last.units, folder.figure, title)
-    scores: Result = {"routing_entropy": routing_entropy(last.edge_factors)}
-    if "y_factor" in data:
-        edge_factors = last.edge_factors.cpu()
-        scores["edge_attribution"] = edge_attribution(data.edge_index, edge_factors, data.y_factor)
-    return scores
+    return headline(last, data.edge_index, data.get("y_factor"))
 
 
 def _print(dataset: str, results: list[Result]) -> None:
@@ -194,15 +190,17 @@ def _print(dataset: str, results: list[Result]) -> None:
     names = ["micro_f1", "macro_f1"] if multi_label else ["accuracy"]
     titles = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "accuracy": "accuracy"}
     header = ["model", *(f"test\n{titles[name]}" for name in names), "valida-\ntion"]
-    header += ["edge attri-\nbution", "routing\nentropy", "epochs"]
+    header += ["edge attri-\nbution", "routing\nentropy", "DCI disen-\ntanglement"]
+    header += ["correla-\ntion ratio", "epochs"]
     rows = []
     for result in results:
         runs, factors = result["runs"], result["factors"]
         cells = [_mean([run["scores"]["test"][name] for run in runs]) for name in names]
         cells.append(_mean([run["val"] for run in runs]))
         cells.append(percent(factors.get("edge_attribution")))
-        entropy = factors.get("routing_entropy")
-        cells.append("–" if entropy is None else f"{entropy:.4f}")
+        cells.append(_plain(factors.get("routing_entropy"), 4))
+        cells.append(_plain(factors.get("dci_disentanglement"), 3))
+        cells.append(_plain(factors.get("correlation_ratio"), 2))
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
         rows.append([MODELS[result["model"]].title, *cells])
     count = len(results[0]["runs"])
@@ -217,6 +215,10 @@ def _print_notes(dataset: str, results: list[Result]) -> None:
     for result in results:
         if note := preset_note(dataset, result["model"], result["variant"]):
             out.print(f"{MODELS[result['model']].title}: {note}", soft_wrap=True)
+
+
+def _plain(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _mean(values: list[float | None]) -> str:

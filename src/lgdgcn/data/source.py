@@ -116,5 +116,7 @@ def _with_factors(data: Data) -> Data:
         if factors.dim() != 2 or len(factors) != data.x.size(0):
             shape = f"{list(factors.shape)}, but the graph has {data.x.size(0)} nodes"
             raise InputError(f"y_factor has shape {shape}; give one row per node")
-        data.y_factor = factors
+        if factors.is_floating_point() and not bool((factors == factors.round()).all()):
+            raise InputError("y_factor has values that are no class numbers; use -1 for unknown")
+        data.y_factor = factors.long()
     return data

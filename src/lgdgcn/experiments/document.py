@@ -111,12 +111,12 @@ Block = Heading | Paragraph | Grid | Verdicts | Image | Code | Folded
 
 
 def best_of_columns(grid: Grid) -> set[tuple[int, int]]:
-    """Row and column of the highest score of every column, where scores can be compared."""
+    """Row and column of the best score of every column, where scores can be compared."""
     best = set()
     for column in range(1, len(grid.header)) if grid.marks_best else ():
         cells = [row[column] for row in grid.rows]
         means = {
-            place: cell.ours.mean
+            place: -cell.ours.mean if cell.better == "lower" else cell.ours.mean
             for place, cell in enumerate(cells)
             if isinstance(cell, Score) and cell.ours
         }

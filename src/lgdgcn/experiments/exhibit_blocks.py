@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from lgdgcn.experiments.block_correlation import block_correlation, layer_units
 from lgdgcn.experiments.configuration import configurations
 from lgdgcn.experiments.document import Block, Code, Folded, Grid, Heading, Image, Paragraph
 from lgdgcn.experiments.exhibits import Curves, Exhibit, Panel, Picture, Table
+from lgdgcn.experiments.factor_grids import factor_blocks
 from lgdgcn.experiments.figures import draw
+from lgdgcn.experiments.layer_units import layer_units
 from lgdgcn.experiments.results import Results
 from lgdgcn.experiments.score import Score, score
+from lgdgcn.metrics.correlation import block_correlation
 
 __all__ = ["appendix", "exhibit_blocks", "name_of"]
 
@@ -28,7 +30,7 @@ CAPTIONS = {
 def name_of(exhibit: Exhibit) -> str:
     """What the exhibit is called in headings."""
     if isinstance(exhibit, Table):
-        return f"Table {exhibit.name.removeprefix('table')}: {exhibit.title}"
+        return f"{_link(exhibit)}: {exhibit.title}" if _is_the_papers(exhibit) else exhibit.title
     return f"Figure: {exhibit.title}"
 
 
@@ -37,6 +39,7 @@ def exhibit_blocks(exhibit: Exhibit, results: Results, figures: Path) -> list[Bl
     blocks: list[Block] = [Heading(name_of(exhibit), exhibit.name, _link(exhibit))]
     if isinstance(exhibit, Table):
         blocks += [_grid(exhibit, group, results) for group in _groups(exhibit)]
+        blocks += factor_blocks(exhibit, results)
     else:
         path = draw(exhibit, results, figures)
         blocks.append(Image(path, _caption(exhibit), _description(exhibit, results)))
@@ -56,8 +59,13 @@ def appendix(exhibits: Sequence[Exhibit]) -> list[Block]:
 
 def _link(exhibit: Exhibit) -> str:
     if isinstance(exhibit, Table):
-        return f"Table {exhibit.name.removeprefix('table')}"
+        number = exhibit.name.removeprefix("table")
+        return f"Table {number}" if _is_the_papers(exhibit) else f"Ours: {number}"
     return f"Figure: {exhibit.name.removeprefix('fig-')}"
+
+
+def _is_the_papers(table: Table) -> bool:
+    return table.name.startswith("table")
 
 
 def _groups(table: Table) -> list[str]:

@@ -26,7 +26,7 @@ class Entry:
     """A number to show: a cell, what is read off it, and what the paper says, in per cent."""
 
     cell: Cell
-    metric: str
+    metric: str  # a score, or a measure of disentanglement
     paper: tuple[float, float | None] | None = None  # mean and standard deviation
     local: bool = False  # with latent graphs off at test time
 

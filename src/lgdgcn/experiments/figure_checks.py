@@ -1,11 +1,12 @@
 """Ways to check a claim against a curve or a picture."""
 
-from lgdgcn.experiments.block_correlation import block_correlation, layer_units
 from lgdgcn.experiments.contrast import Difference, contrast, difference
 from lgdgcn.experiments.exhibits import Curves, Picture
 from lgdgcn.experiments.finding import Check, Finding, Outcome, judge
+from lgdgcn.experiments.layer_units import layer_units
 from lgdgcn.experiments.results import Mean, Results
 from lgdgcn.experiments.score import score
+from lgdgcn.metrics.correlation import block_correlation
 
 __all__ = ["best_around", "more_in_blocks", "rises_then_falls", "stable_then_falls"]
 

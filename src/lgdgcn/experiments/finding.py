@@ -8,7 +8,7 @@ from typing import Any
 from lgdgcn.experiments.contrast import Difference
 from lgdgcn.experiments.results import Results
 
-__all__ = ["Check", "Finding", "Outcome", "combine", "judge"]
+__all__ = ["Check", "Finding", "Outcome", "combine", "judge", "together"]
 
 
 class Outcome(Enum):
@@ -31,6 +31,15 @@ class Finding:
 
 
 Check = Callable[[Any, Results], list[Finding]]  # of the exhibit that the claim is about
+
+
+def together(*checks: Check) -> Check:
+    """All cases of several checks."""
+
+    def check(exhibit: Any, results: Results) -> list[Finding]:
+        return [finding for one in checks for finding in one(exhibit, results)]
+
+    return check
 
 
 def judge(difference: Difference, picked: int = 1, rivals: int = 1) -> Outcome:

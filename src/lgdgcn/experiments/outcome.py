@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from lgdgcn.analysis.disentanglement import edge_attribution, routing_entropy
 from lgdgcn.experiments.results import Scores
+from lgdgcn.metrics import headline
 from lgdgcn.models import LGDGCN, LGDOutput
 from lgdgcn.models.stacked import stack
 from lgdgcn.nn import Disentangled
@@ -92,8 +92,4 @@ def _scores(task: Task, logits: Tensor, graph: Data) -> Scores:
 def _factor_scores(layers: Sequence[Disentangled], graph: Data) -> dict[str, float]:
     if not layers:
         return {}
-    edge_factors = layers[-1].edge_factors
-    found = {"routing_entropy": routing_entropy(edge_factors)}
-    if "y_factor" in graph:
-        found["edge_attribution"] = edge_attribution(graph.edge_index, edge_factors, graph.y_factor)
-    return {name: value for name, value in found.items() if value is not None}
+    return headline(layers[-1], graph.edge_index, graph.get("y_factor"))

@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 
-from lgdgcn.analysis.plots import channel_correlation, factor_color, tsne_map
-from lgdgcn.experiments.block_correlation import block_correlation, layer_units
+from lgdgcn.analysis.plots import factor_color, tsne_map
 from lgdgcn.experiments.exhibits import Picture, View
+from lgdgcn.experiments.layer_units import layer_units
 from lgdgcn.experiments.results import Results
+from lgdgcn.metrics.correlation import block_correlation, channel_correlation
 
 __all__ = ["plot_picture"]
 

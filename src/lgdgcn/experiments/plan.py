@@ -40,6 +40,7 @@ class Plan:
         preset: str | None = None,
         variant: str | None = None,
         settings: Mapping[str, Any] | None = None,
+        times: Mapping[str, int] | None = None,
         split: str = "standard",
         keeps_units: bool = False,
     ) -> Cell:
@@ -53,11 +54,14 @@ class Plan:
             variant: Whose preset is looked for. The preset has the last word: a model that has
                 only been tuned in one variant is that variant.
             settings: What differs from the preset.
+            times: Settings that are so many times what they were.
             split: ``"standard"`` or ``"random"``.
             keeps_units: Whether a figure needs the units of the best run.
         """
         chosen = {"variant": variant} if variant else {}
         resolved = resolve(chosen, shipped(preset or graph, model, variant), dict(settings or {}))
+        grown = {name: by * getattr(resolved, name) for name, by in (times or {}).items()}
+        resolved = replace(resolved, **grown)
         limit = (self.graph_epochs or {}).get(graph, self.epochs)
         if limit is not None:
             resolved = replace(resolved, epochs=min(resolved.epochs, limit))

@@ -38,7 +38,15 @@ def read_claims(
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
-    """How many claims stand, in one sentence."""
+    """How many claims stand, in one sentence for those about the paper and one for ours."""
+    papers = [verdict for verdict in verdicts if not verdict.claim.is_ours]
+    ours = [verdict for verdict in verdicts if verdict.claim.is_ours]
+    kinds = ((papers, "claims about the paper"), (ours, "claims about the sharp variant, ours,"))
+    said = [_sentence(some, kind) for some, kind in kinds if some]
+    return " ".join(said) or "No claim was checked."
+
+
+def _sentence(verdicts: Sequence[Verdict], kind: str) -> str:
     counts = Counter(verdict.outcome for verdict in verdicts)
     words = {
         Outcome.HOLDS: "hold",
@@ -49,4 +57,4 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     }
     parts = [f"{counts[outcome]} {words[outcome]}" for outcome in Outcome if counts[outcome]]
     listed = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + "".join(parts[-1:])
-    return f"Of {len(verdicts)} claims {listed}." if verdicts else "No claim was checked."
+    return f"Of {len(verdicts)} {kind} {listed}."

@@ -34,7 +34,8 @@ class Run:
         scores: Scores on ``"val"`` and ``"test"`` by metric, e.g. ``scores["test"]["micro_f1"]``;
             ``None`` where there is nothing to score.
         local_scores: The same with the latent graphs off at test time; empty without any.
-        factors: ``routing_entropy`` and, where factors are known, ``edge_attribution``.
+        factors: The headline measures of disentanglement, see :mod:`lgdgcn.metrics`, as far as
+            they exist: some need known factors. Earlier versions kept fewer.
         diverged: Which loss was no number, where training failed; such a run has no scores.
     """
 

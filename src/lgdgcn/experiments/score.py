@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lgdgcn.experiments.cell import Cell
 from lgdgcn.experiments.exhibits import Entry
 from lgdgcn.experiments.results import Mean, Results, Run
+from lgdgcn.metrics.catalogue import MEASURES, Better
 
 __all__ = ["Score", "own_runs", "score", "seed_scores", "signed", "spread"]
 
@@ -21,12 +22,14 @@ class Score:
         paper: The paper's mean and standard deviation.
         wanted: How many seeds were asked for.
         diverged: How many of them have failed; others may be still to come.
+        better: Which way is better.
     """
 
     ours: Mean | None
     paper: tuple[float, float | None] | None
     wanted: int
     diverged: int = 0
+    better: Better = "higher"
 
     @property
     def count(self) -> int:
@@ -70,19 +73,30 @@ class Score:
 
 
 def score(entry: Entry, results: Results, part: str = "test") -> Score:
-    """Read an entry off the runs that are there, be they complete or not."""
+    """Read an entry off the runs that are there, be they complete or not.
+
+    Runs of an earlier version may lack a measure of disentanglement; nobody waits for theirs.
+    """
     found = seed_scores(entry, results, part)
-    diverged = sum(bool(run.diverged) for run in own_runs(entry.cell, results))
+    runs = own_runs(entry.cell, results)
+    diverged = sum(bool(run.diverged) for run in runs)
+    measure = MEASURES.get(entry.metric)
+    lacking = len(runs) - diverged - len(found) if measure else 0
     mean = Mean.of(found.values()) if found else None
-    return Score(mean, entry.paper, len(entry.cell.seeds), diverged)
+    better = measure.better if measure else "higher"
+    return Score(mean, entry.paper, len(entry.cell.seeds) - lacking, diverged, better)
 
 
 def seed_scores(entry: Entry, results: Results, part: str = "test") -> dict[int, float]:
-    """The shares behind an entry's mean by seed; seeds that are missing or diverged have none."""
+    """The shares behind an entry's mean by seed; seeds that are missing or diverged have none.
+
+    Measures of disentanglement are of the whole graph, whatever the part.
+    """
     found = {}
     for run in own_runs(entry.cell, results):
         scores = run.local_scores if entry.local else run.scores
-        share = scores.get(part, {}).get(entry.metric)
+        known = run.factors if entry.metric in MEASURES else scores.get(part, {})
+        share = known.get(entry.metric)
         if share is not None:
             found[run.seed] = share
     return found

@@ -12,8 +12,9 @@ __all__ = ["table"]
 def table(name: str, plan: Plan) -> Table:
     """Describe a table.
 
-    Its file has lists of ``graphs``, ``groups`` (one such list, a split, a metric) and ``rows``
-    (model, variant, settings); every group has all rows.
+    Its file has lists of ``graphs``, ``groups`` (one such list, a split, a metric or several) and
+    ``rows`` (model, variant, settings, and ``times``: what is multiplied on which graphs); every
+    group has all rows, with a column for each metric on each graph.
     """
     described = read(name)
     graphs = described["graphs"]
@@ -31,21 +32,26 @@ def _entries(
 ) -> tuple[Entry, ...]:
     addresses = graphs["addresses"]
     presets = graphs.get("presets", addresses)
-    paper = row.get("paper", {}).get(group["paper"], [""] * len(addresses))
-    return tuple(
-        Entry(
-            plan.cell(
-                address,
-                row["model"],
-                group["seeds"],
-                preset=preset,
-                variant=row.get("variant"),
-                settings=row.get("settings"),
-                split=group.get("split", "standard"),
-            ),
-            group["metric"],
-            number(text),
-            local=row.get("local", False),
+    cells = [
+        plan.cell(
+            address,
+            row["model"],
+            group["seeds"],
+            preset=row.get("preset", preset),
+            variant=row.get("variant"),
+            settings=row.get("settings"),
+            times=row.get("times", {}).get(group["graphs"]),
+            split=group.get("split", "standard"),
         )
-        for address, preset, text in zip(addresses, presets, paper, strict=True)
+        for address, preset in zip(addresses, presets, strict=True)
+    ]
+    columns = [(cell, metric) for cell in cells for metric in _metrics(group)]
+    paper = row.get("paper", {}).get(group.get("paper"), [""] * len(columns))
+    return tuple(
+        Entry(cell, metric, number(text), local=row.get("local", False))
+        for (cell, metric), text in zip(columns, paper, strict=True)
     )
+
+
+def _metrics(group: dict[str, Any]) -> list[str]:
+    return group["metrics"] if "metrics" in group else [group["metric"]]

@@ -1,7 +1,8 @@
 """The folder of one run: who may write to it, and what lies where.
 
 ``config.toml``, ``metrics.jsonl`` (one line per epoch), ``result.json``, ``model.safetensors``,
-``units.png`` and ``checkpoints/``. Everything that can be refused is refused before training.
+``units.png`` and ``checkpoints/``; once asked for, ``measure.json`` and ``explore.html``.
+Everything that can be refused is refused before training.
 """
 
 import fcntl
@@ -44,6 +45,8 @@ class RunFolder:
         self.result = self.path / "result.json"
         self.model = self.path / "model.safetensors"
         self.figure = self.path / "units.png"
+        self.measures = self.path / "measure.json"
+        self.page = self.path / "explore.html"
         self.checkpoints = self.path / "checkpoints"
         self.lock = self.path / "run.lock"
         self._descriptor: int | None = None
@@ -102,7 +105,8 @@ class RunFolder:
                 "or choose another --out"
             )
         seal = self.model.with_name(self.model.name + ".sha256")
-        files = (self.result, self.model, seal, self.figure, self.metrics, self.config)
+        written = (self.result, self.model, seal, self.figure, self.measures, self.page)
+        files = (*written, self.metrics, self.config)
         try:
             for file in (*files, *saved, *self.checkpoints.glob("*.safetensors.sha256")):
                 file.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from lgdgcn.train.member import OWN, Member, Report
 from lgdgcn.train.population import Population
 from lgdgcn.train.session import members_at_once, out_of_memory
 from lgdgcn.train.trained import prepared_alike
+from lgdgcn.tune.told_apart import told_apart
 
 __all__ = ["OUT_OF_MEMORY", "Contestant", "compete", "groups"]
 
@@ -56,6 +57,7 @@ class Contestant:
         seeds: One training each.
         failure: Why it has no score, if so.
         given_up: Whether it was pruned.
+        factors: How well its models tell factors apart, where that was asked for.
     """
 
     number: int
@@ -63,6 +65,7 @@ class Contestant:
     seeds: Sequence[int]
     failure: str | None = None
     given_up: bool = False
+    factors: dict[str, float] = field(default_factory=dict)
     runners: list[Runner] = field(default_factory=list)
     ahead: list[float] = field(default_factory=lambda: [*RUNGS, math.inf])
 
@@ -104,6 +107,7 @@ def compete(
     on_rung: Callable[[Contestant, int], None] = lambda contestant, rung: None,
     hopeless: Callable[[Contestant], bool] = lambda contestant: False,
     on_epoch: Callable[[], None] = lambda: None,
+    measured: bool = False,
 ) -> Iterator[Contestant]:
     """Train all trials, those of one architecture together, and yield each when it is over.
 
@@ -118,6 +122,7 @@ def compete(
         on_rung: Told of every trial that has come to a rung, a number of epochs.
         hopeless: Asked after that whether to give it up.
         on_epoch: Called after every epoch of a population; may raise to stop.
+        measured: Whether to measure how well the models tell factors apart.
 
     Raises:
         InputError: The graph alone is too large for the device.
@@ -135,7 +140,7 @@ def compete(
         while crews:
             crew = crews.popleft()
             try:
-                yield from _train(crew, ready, model, on_rung, hopeless, on_epoch)
+                yield from _train(crew, ready, model, on_rung, hopeless, on_epoch, measured)
                 continue
             except torch.OutOfMemoryError:
                 pass  # dealt with out here, where nothing holds the failed population any more
@@ -158,6 +163,7 @@ def _train(
     on_rung: Callable[[Contestant, int], None],
     hopeless: Callable[[Contestant], bool],
     on_epoch: Callable[[], None],
+    measured: bool,
 ) -> Iterator[Contestant]:
     owners = [(one, runner) for one in crew for runner in one.runners]
     places = {one.number: [p for p, (o, _) in enumerate(owners) if o is one] for one in crew}
@@ -180,6 +186,8 @@ def _train(
         done = [one for one in waiting if one.over]
         waiting = [one for one in waiting if not one.over]
         if done:
+            for one in done if measured else ():
+                one.factors = {} if one.failure else told_apart(population, places[one.number])
             yield from done  # first, as bringing the others together may take too much memory
             population.retire(place for one in done for place in places[one.number])
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Any
 
@@ -75,6 +75,7 @@ class Finalist:
     number: int
     params: dict[str, Any]
     scores: tuple[float, ...]  # validation, one per fresh seed
+    factors: dict[str, float] = field(default_factory=dict)  # headline measures, see lgdgcn.metrics
 
     @property
     def mean(self) -> float:
@@ -186,12 +187,15 @@ def final(
         if not new:
             continue
         graphs = graphs or quest.graphs(seeds)
-        for one in compete(new, graphs, quest.model, quest.device, on_epoch=on_epoch):
+        again = compete(new, graphs, quest.model, quest.device, on_epoch=on_epoch, measured=True)
+        for one in again:
+            if one.factors:
+                study.set_user_attr(_factors(one.number), one.factors)
             if one.failure != OUT_OF_MEMORY:  # which another device may have
                 study.set_user_attr(_fresh(one.number), [] if one.failure else one.scores)
     kept = study.user_attrs
     finalists = [
-        Finalist(trial.number, trial.params, tuple(scores))
+        Finalist(trial.number, trial.params, tuple(scores), kept.get(_factors(trial.number), {}))
         for trial in best
         if (scores := kept.get(_fresh(trial.number)))
     ]
@@ -210,6 +214,11 @@ def _again(quest: Quest, trial: "optuna.trial.FrozenTrial", seeds: range) -> Con
 def _fresh(number: int) -> str:
     """The study's attribute with a trial's scores on fresh seeds; empty where it diverged."""
     return f"fresh:{number}"
+
+
+def _factors(number: int) -> str:
+    """The study's attribute with how well a finalist's models tell factors apart."""
+    return f"factors:{number}"
 
 
 def _done(study: "optuna.Study") -> "list[optuna.trial.FrozenTrial]":

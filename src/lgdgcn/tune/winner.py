@@ -47,6 +47,7 @@ def preset_text(
         "finalists": f"best {len(finalists)} trained again on {len(winner.scores)} fresh seeds",
         "validation": round(winner.mean, 4),
         "validation_std": round(winner.std, 4),
+        **{name: round(value, 4) for name, value in winner.factors.items()},
     }
     use = f"# lgdgcn train {json.dumps(quest.source.dataset, ensure_ascii=False)[1:-1]}"
     use += "" if quest.model == "lgdgcn" else f" --model {quest.model}"

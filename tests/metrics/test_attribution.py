@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from lgdgcn.analysis.disentanglement import both_directions, edge_attribution, routing_entropy
 from lgdgcn.data import synthetic_graph
+from lgdgcn.metrics.attribution import both_directions, edge_attribution, routing_entropy
 
 GRAPH = synthetic_graph(factors=3, nodes=90, classes=5, average_degree=12, q=0.0, seed=1)
 

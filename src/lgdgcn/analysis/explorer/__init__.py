@@ -1,0 +1,1 @@
+"""The explorer: one HTML file to walk through a trained model, its graph and its factors."""

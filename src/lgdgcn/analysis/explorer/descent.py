@@ -1,0 +1,101 @@
+"""Positions in the plane by stochastic gradient descent: edges pull, random pairs push."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+__all__ = ["descend"]
+
+Array = npt.NDArray[Any]
+
+FARTHEST_STEP = 4.0  # of a node in one update, before the step size shrinks it
+
+
+def descend(
+    position: Array,
+    pairs: Array,
+    weight: Array,
+    group: Array,
+    *,
+    epochs: int = 200,
+    pushes: int = 5,
+    seed: int = 0,
+) -> Array:
+    r"""Minimise UMAP's cross-entropy with the similarity :math:`1 / (1 + d^2)`.
+
+    Every edge is drawn as often as its weight says, the heaviest once per epoch; each draw pulls
+    its ends together and pushes both away from a few nodes drawn at random from their group.
+    Updates come one after the other on one thread, so that equal input gives equal output.
+
+    Args:
+        position: Where to start. Shape ``[N, 2]``.
+        pairs: Nodes joined by an edge, each once, within a group. Shape ``[E, 2]``.
+        weight: Weight of every edge, above 0. Shape ``[E]``.
+        group: First node and one past the last of each node's group. Shape ``[N, 2]``.
+        epochs: Number of passes.
+        pushes: Random nodes per end of a drawn edge.
+        seed: Seed of the draws.
+
+    Returns:
+        New positions ``[N, 2]`` in float32.
+    """
+    result = np.array(position, dtype=np.float32)
+    if len(pairs):
+        period = (weight.max() / weight).astype(np.float64)
+        _descend(
+            result,
+            np.ascontiguousarray(pairs, dtype=np.int32),
+            period,
+            np.ascontiguousarray(group, dtype=np.int32),
+            epochs,
+            pushes,
+            np.uint64(seed),
+        )
+    return result
+
+
+@njit(inline="always")
+def _limited(value: Any) -> Any:
+    return min(max(value, np.float32(-FARTHEST_STEP)), np.float32(FARTHEST_STEP))
+
+
+@njit(nogil=True, cache=True)
+def _descend(
+    position: Array,
+    pairs: Array,
+    period: Array,
+    group: Array,
+    epochs: int,
+    pushes: int,
+    seed: Any,
+) -> None:
+    one, two, soft = np.float32(1), np.float32(2), np.float32(1e-3)
+    state = (seed + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    due = period.copy()
+    for epoch in range(epochs):
+        rate = np.float32(1 - epoch / epochs)
+        for e in range(len(pairs)):
+            if due[e] > epoch + 1:
+                continue
+            due[e] += period[e]
+            for end in range(2):
+                i, j = pairs[e, end], pairs[e, 1 - end]
+                x, y = position[i, 0], position[i, 1]
+                dx, dy = x - position[j, 0], y - position[j, 1]
+                pull = -two / (one + dx * dx + dy * dy) * rate
+                x += _limited(pull * dx)
+                y += _limited(pull * dy)
+                low, size = np.uint64(group[i, 0]), np.uint64(group[i, 1] - group[i, 0])
+                for _ in range(pushes):
+                    state ^= state << np.uint64(13)  # xorshift: cheap, and even enough for this
+                    state ^= state >> np.uint64(7)
+                    state ^= state << np.uint64(17)
+                    other = low + (((state >> np.uint64(32)) * size) >> np.uint64(32))
+                    dx, dy = x - position[other, 0], y - position[other, 1]
+                    square = dx * dx + dy * dy
+                    push = two / ((soft + square) * (one + square))
+                    x += rate * _limited(push * dx)
+                    y += rate * _limited(push * dy)
+                position[i, 0], position[i, 1] = x, y

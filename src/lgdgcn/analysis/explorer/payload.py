@@ -1,0 +1,148 @@
+"""Everything the page shows, as one JSON object."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn import kernels
+from lgdgcn.analysis.explorer.correlations import correlations
+from lgdgcn.analysis.explorer.curves import training_curves
+from lgdgcn.analysis.explorer.encoded import encoded
+from lgdgcn.analysis.explorer.latent_neighbours import latent_neighbours
+from lgdgcn.analysis.explorer.layout import graph_layout, unit_layout
+from lgdgcn.analysis.explorer.predictions import confusion, known_labels, predictions
+from lgdgcn.errors import InputError
+from lgdgcn.metrics.attribution import both_directions
+from lgdgcn.models import MODELS
+from lgdgcn.train.trained import TrainedModel
+
+__all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "payload"]
+
+Array = npt.NDArray[Any]
+
+MOST_NODES = 20_000
+MOST_EDGES = 500_000
+MOST_LETTERS = 2_000  # of a name
+NEAREST = 15  # nodes that hold a map together
+LISTED = 24  # nearest nodes searched for those that are no neighbours in the graph
+LATENT = 8  # of these the page shows
+LATENT_ENTRIES = 700_000  # in all, so that the page stays small where there are many factors
+
+
+def check_size(trained: TrainedModel, data: Data) -> None:
+    """Refuse what the page cannot show, before any work is done."""
+    nodes, edges = data.x.size(0), data.edge_index.size(1) // 2
+    if trained.name not in ("lgdgcn", "disengcn"):
+        title = MODELS[trained.name].title
+        raise InputError(f"{title} has no factors to explore; train lgdgcn or disengcn")
+    if nodes > MOST_NODES:
+        raise InputError(
+            f"the graph has {nodes} nodes, the page shows {MOST_NODES} at most; "
+            "train on a smaller part of the graph to explore it"
+        )
+    if edges > MOST_EDGES:
+        raise InputError(f"the graph has {edges} edges, the page shows {MOST_EDGES} at most")
+
+
+def payload(
+    trained: TrainedModel,
+    data: Data,
+    *,
+    dataset: str,
+    log: Iterable[str] = (),
+    scores: Mapping[str, float | None] | None = None,
+    measures: Sequence[Mapping[str, Any]] = (),
+    progress: Callable[[str], None] = lambda step: None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Collect what the page shows of a model with factors on a graph.
+
+    Args:
+        trained: The model.
+        data: The graph in canonical form.
+        dataset: Name of the graph.
+        log: Lines of the training's ``metrics.jsonl``.
+        scores: Scores by name.
+        measures: Rows of the measures.
+        progress: Told what is done next.
+        seed: Seed of the layouts.
+    """
+    check_size(trained, data)
+    progress("model")
+    output = trained(data)
+    logits, last = output.logits.cpu(), output.layers[-1]
+    units = last.units.cpu().contiguous()  # [N, M, d]
+    nodes, factors, channels = units.shape
+    truth = known_labels(data, trained.classes)
+    pairs, edge_factors = both_directions(data.edge_index, last.edge_factors.cpu())
+    dominant = trained.dominant_factors(output)
+    assert dominant is not None
+    model = MODELS[trained.name].title
+    names = getattr(data, "node_ids", range(nodes))
+    progress("layout of the graph")
+    position = graph_layout(pairs.numpy(), nodes, seed)
+    return {
+        "format": 1,
+        "title": f"{model} on {_short(dataset, 100)}",
+        "dataset": _short(dataset),
+        "model": model,
+        "variant": trained.settings.variant,
+        "factors": factors,
+        "nodes": nodes,
+        "multiLabel": trained.task.multi_label,
+        "channels": channels,
+        "ids": [_short(name) for name in names],
+        "classes": [_short(name) for name in trained.classes],
+        **predictions(trained.task, logits, truth, data),
+        "dominant": encoded(dominant.cpu(), "u8"),
+        "position": encoded(position, "f32"),
+        "edges": encoded(pairs, "u32"),
+        "edgeFactors": encoded(_whole_shares(edge_factors), "u16"),
+        **_by_factor(units, data.edge_index.numpy(), progress, seed),
+        "curves": training_curves(log),
+        **correlations(units.numpy()),
+        "confusion": confusion(trained.task, logits, truth, data),
+        "measures": list(measures),
+        "scores": dict(scores or {}),
+    }
+
+
+def _whole_shares(edge_factors: Tensor) -> Tensor:
+    """Probabilities as 0 to 65535; the strongest stays strongest where rounding makes a tie."""
+    rounded = (65535 * edge_factors.double()).round()
+    strongest = edge_factors.argmax(1, keepdim=True)
+    largest = rounded.scatter(1, strongest, -1).amax(1, keepdim=True)
+    return rounded.scatter(1, strongest, rounded.gather(1, strongest).maximum(largest + 1))
+
+
+def _by_factor(
+    units: Tensor, edge_index: Array, progress: Callable[[str], None], seed: int
+) -> dict[str, Any]:
+    """One map and one list of latent neighbours for each factor."""
+    nodes, factors, _ = units.shape
+    count = max(1, min(LATENT, LATENT_ENTRIES // max(nodes * factors, 1)))
+    maps = np.zeros((factors, nodes, 2), dtype=np.float32)
+    found = np.full((nodes, factors, count), -1)
+    far = np.zeros((nodes, factors, count))
+    if nodes > 1:
+        points = units.transpose(0, 1).contiguous()  # [M, N, d]
+        nearest, square = kernels.nearest(points, min(LISTED, nodes - 1))
+        distance = square.sqrt()
+        for m in range(factors):
+            progress(f"map of factor {m + 1} of {factors}")
+            own, lists, far_off = (part[m].numpy() for part in (points, nearest, distance))
+            maps[m] = unit_layout(own, lists[:, :NEAREST], far_off[:, :NEAREST], seed)
+            found[:, m], far[:, m] = latent_neighbours(own, lists, far_off, edge_index, count)
+    return {
+        "maps": encoded(maps, "f32"),
+        "latent": {"neighbours": encoded(found, "i32"), "distance": encoded(far, "f32")},
+    }
+
+
+def _short(name: object, letters: int = MOST_LETTERS) -> str:
+    text = str(name)
+    return text if len(text) <= letters else text[: letters - 1] + "…"

@@ -1,0 +1,106 @@
+"""All measures of a trained model beside what an untrained one and shuffled channels give."""
+
+from typing import Literal, TypedDict
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.errors import InputError
+from lgdgcn.metrics.arrays import Array
+from lgdgcn.metrics.catalogue import MEASURES
+from lgdgcn.metrics.inputs import Inputs, checked
+from lgdgcn.metrics.permuted import permuted
+from lgdgcn.metrics.resampling import interval
+from lgdgcn.metrics.suite import all_draws
+from lgdgcn.models import LGDOutput, build
+from lgdgcn.train.trained import TrainedModel
+
+__all__ = ["Row", "measure"]
+
+
+class Row(TypedDict):
+    """One measure, ready for JSON; numbers are ``None`` where they do not exist.
+
+    Attributes:
+        name: Key of :data:`~lgdgcn.metrics.catalogue.MEASURES`.
+        title: What it is called.
+        value: Of the trained model.
+        low: Lower end of the 95 % bootstrap interval.
+        high: Upper end.
+        untrained: The same of a network with fresh weights.
+        permuted: The same of the trained model with its channels shuffled over the units.
+        better: Which way is better.
+        about: What it says, in one sentence.
+    """
+
+    name: str
+    title: str
+    value: float | None
+    low: float | None
+    high: float | None
+    untrained: float | None
+    permuted: float | None
+    better: Literal["higher", "lower", "none"]
+    about: str
+
+
+def measure(trained: TrainedModel, data: Data, *, seed: int = 0, resamples: int = 200) -> list[Row]:
+    """Measure the last layer of a model on a graph, with controls and intervals.
+
+    Args:
+        trained: A model with factors.
+        data: A canonical graph; with ``y_factor`` the factors are known.
+        seed: Seed of fresh weights, shuffles, samples, folds and resamples.
+        resamples: Bootstrap resamples behind the intervals.
+
+    Returns:
+        One row for every measure, in the order of the catalogue.
+    """
+    own = _inputs(trained(data), data)
+    fresh = _inputs(_untrained(trained, seed)(data), data)
+    draws = all_draws(own, resamples=resamples, seed=seed)
+    untrained = all_draws(fresh, seed=seed)
+    shuffled = all_draws(permuted(own, seed), seed=seed)
+    rows: list[Row] = []
+    for name, about in MEASURES.items():
+        values = draws[name]
+        ends = None if values is None else interval(values, about.low, about.high)
+        rows.append({
+            "name": name,
+            "title": about.title,
+            "value": _first(values),
+            "low": ends and ends[0],
+            "high": ends and ends[1],
+            "untrained": _first(untrained[name]),
+            "permuted": _first(shuffled[name]),
+            "better": about.better,
+            "about": about.about,
+        })  # fmt: skip
+    return rows
+
+
+def _untrained(trained: TrainedModel, seed: int) -> TrainedModel:
+    """The same network with fresh weights."""
+    like = next(trained.model.parameters())
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        outputs = trained.task.outputs
+        model = build(trained.name, trained.settings.as_dict(), trained.in_channels, outputs)
+    model.to(like.device, like.dtype)
+    return TrainedModel(
+        trained.name, model, trained.settings, trained.task, trained.classes, trained.in_channels
+    )
+
+
+def _inputs(output: LGDOutput, data: Data) -> Inputs:
+    if not output.layers:
+        raise InputError("only lgdgcn and disengcn have factors to measure")
+    last = output.layers[-1]
+    y_factor = data.y_factor if "y_factor" in data else None
+    return checked(
+        last.units, data.edge_index, last.edge_factors, y_factor, data.y if "y" in data else None
+    )
+
+
+def _first(values: Array | None) -> float | None:
+    return None if values is None else float(values[0])

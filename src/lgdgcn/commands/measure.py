@@ -1,0 +1,46 @@
+"""``lgdgcn measure``: how well a run tells factors apart, beside two controls."""
+
+from pathlib import Path
+
+from lgdgcn.analysis.measured import Row, measure
+from lgdgcn.commands.console import out as console
+from lgdgcn.commands.console import print_table, steps
+from lgdgcn.commands.finished_run import open_run
+from lgdgcn.storage import check_target, write_json
+from lgdgcn.train.run_folder import RunFolder
+
+__all__ = ["measure_run"]
+
+ARROWS = {"higher": "↑", "lower": "↓", "none": ""}
+
+
+def measure_run(run: Path, out: Path | None, *, device: str) -> None:
+    """Measure a run, print the table and write the rows as JSON."""
+    finished = open_run(run, device)
+    target = check_target(out or RunFolder(run).measures)
+    with steps() as progress:
+        progress("measures")
+        rows = measure(finished.trained, finished.data)
+    write_json(target, rows)
+    _print(f"{finished.source.name}: {finished.trained.settings.factors} factors", rows)
+    console.print(f"measures: {target}", soft_wrap=True)
+
+
+def _print(title: str, rows: list[Row]) -> None:
+    header = ["measure", "", "value", "95 % interval", "untrained", "permuted"]
+    lines = [
+        [
+            row["title"],
+            ARROWS[row["better"]],
+            _number(row["value"]),
+            f"{_number(row['low'])} to {_number(row['high'])}" if row["low"] is not None else "–",
+            _number(row["untrained"]),
+            _number(row["permuted"]),
+        ]
+        for row in rows
+    ]
+    print_table(title, header, lines, text_columns=2)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"

@@ -1,0 +1,142 @@
+"""Which channel an edge is given to, and which factor made it."""
+
+import math
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from lgdgcn.metrics.arrays import Array
+from lgdgcn.metrics.information import normalized_information
+
+__all__ = [
+    "attribution_nmi",
+    "attribution_table",
+    "both_directions",
+    "edge_attribution",
+    "matched_share",
+    "routing_entropy",
+    "single_makers",
+]
+
+
+def routing_entropy(edge_factors: Tensor) -> float | None:
+    """Mean entropy of the edges' factor probabilities as a share of its maximum.
+
+    Args:
+        edge_factors: Probabilities. Shape ``[E, M]``.
+
+    Returns:
+        1 where nothing is routed, 0 where every edge has one factor; ``None`` without edges or
+        with a single factor.
+
+    Example:
+        >>> routing_entropy(torch.tensor([[0.5, 0.5], [1.0, 0.0]]))
+        0.5
+    """
+    edges, factors = edge_factors.shape
+    if edges == 0 or factors == 1:
+        return None
+    entropy = torch.special.entr(edge_factors.double()).sum(-1).mean()
+    return float(entropy) / math.log(factors)
+
+
+def both_directions(edge_index: Tensor, edge_factors: Tensor) -> tuple[Tensor, Tensor]:
+    """Average the two directions of every edge.
+
+    Args:
+        edge_index: Both directions of every edge, no self loops. Shape ``[2, E]``.
+        edge_factors: Probabilities. Shape ``[E, M]``.
+
+    Returns:
+        Each edge once, smaller node first ``[2, E / 2]``, and its mean probabilities.
+    """
+    nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
+    low, high = edge_index.aminmax(dim=0)
+    key, edge = torch.unique(low * nodes + high, return_inverse=True)
+    total = edge_factors.new_zeros(key.numel(), edge_factors.size(1))
+    total.index_add_(0, edge, edge_factors)
+    count = torch.bincount(edge, minlength=key.numel()).unsqueeze(1)
+    pairs = torch.stack([key // max(nodes, 1), key % max(nodes, 1)])
+    return pairs, total / count
+
+
+def edge_attribution(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor) -> float | None:
+    """Share of edges whose strongest channel is the factor that made them.
+
+    Only edges that share the class of exactly one factor have a known maker. Channels carry no
+    names, so they are matched to factors one to one in the way that scores best: with fewer
+    channels than factors some factors have no channel.
+
+    Args:
+        edge_index: Both directions of every edge. Shape ``[2, E]``.
+        edge_factors: Channel probabilities. Shape ``[E, M]``.
+        y_factor: Class of every node in every true factor, -1 where unknown. Shape ``[N, F]``.
+
+    Returns:
+        Accuracy; ``None`` where no edge has exactly one true factor. Where factors make equally
+        many edges, random channels reach about 1 / max(M, F), a single channel for all edges
+        1 / F, and nothing more than min(M, F) / F.
+    """
+    table = _table(edge_index, edge_factors, y_factor)
+    return matched_share(table) if table.any() else None
+
+
+def attribution_nmi(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor) -> float | None:
+    """Normalised mutual information of the strongest channel and the maker of an edge.
+
+    Args:
+        edge_index: Both directions of every edge. Shape ``[2, E]``.
+        edge_factors: Channel probabilities. Shape ``[E, M]``.
+        y_factor: Class of every node in every true factor, -1 where unknown. Shape ``[N, F]``.
+
+    Returns:
+        1 where channel and factor determine each other, 0 where they have nothing to do with each
+        other; ``None`` where no edge has exactly one true factor, or all have the same.
+    """
+    share = float(normalized_information(_table(edge_index, edge_factors, y_factor)))
+    return None if math.isnan(share) else share
+
+
+def single_makers(pairs: Array, y_factor: Array) -> Array:
+    """The factor that made each edge ``[P]``; -1 where none or several may have, or one is unknown.
+
+    Example:
+        >>> y_factor = np.array([[0, 0], [0, 1], [1, 1], [0, 0], [-1, 0]])
+        >>> single_makers(np.array([[0, 1, 0, 0, 0], [1, 2, 2, 3, 4]]), y_factor).tolist()
+        [0, 1, -1, -1, -1]
+    """
+    first, second = y_factor[pairs[0]], y_factor[pairs[1]]  # [P, F]
+    shared = first == second
+    known = ((first >= 0) & (second >= 0)).all(1)
+    single = known & (shared.sum(1) == 1)
+    if not single.any():
+        return np.full(len(single), -1)
+    return np.where(single, shared.argmax(1), -1)
+
+
+def attribution_table(
+    channel: Array,
+    maker: Array,
+    shape: tuple[int, int],
+    counts: Array,
+) -> Array:
+    """Count the edges of every channel and maker ``[M, F]``; those without a maker are left out."""
+    known = maker >= 0
+    cells = channel[known] * shape[1] + maker[known]
+    table = np.bincount(cells, weights=counts[known], minlength=shape[0] * shape[1])
+    return table.astype(np.float64).reshape(shape)
+
+
+def matched_share(table: Array) -> float:
+    """Share of what is counted where rows and columns, matched one to one, agree best."""
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    return float(table[rows, columns].sum() / table.sum())
+
+
+def _table(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor) -> Array:
+    pairs, mean = both_directions(edge_index, edge_factors)
+    maker = single_makers(pairs.cpu().numpy(), y_factor.cpu().numpy())
+    shape = edge_factors.size(1), y_factor.size(1)
+    return attribution_table(mean.argmax(1).cpu().numpy(), maker, shape, np.ones(len(maker)))

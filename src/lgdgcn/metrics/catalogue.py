@@ -1,0 +1,98 @@
+"""The measures by name: what each is called, which way is better, what it says."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["HEADLINE", "MEASURES", "Better", "Measure"]
+
+Better = Literal["higher", "lower", "none"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a measure is shown."""
+
+    title: str
+    better: Better
+    about: str
+    low: float = 0.0
+    high: float = 1.0
+
+
+MEASURES = {
+    "edge_attribution": Measure(
+        "Edge attribution", "higher",
+        "Share of edges made by one factor whose strongest channel is that factor's, channels "
+        "matched to factors as well as possible.",
+    ),
+    "edge_attribution_nmi": Measure(
+        "Edge attribution NMI", "higher",
+        "Normalised mutual information of the strongest channel and the factor that made the edge.",
+    ),
+    "routing_entropy": Measure(
+        "Routing entropy", "lower",
+        "Entropy of the edges' channel probabilities as a share of its maximum: near 1 nothing is "
+        "routed.",
+    ),
+    "dci_disentanglement": Measure(
+        "DCI disentanglement", "higher",
+        "Whether each unit tells of one factor only, by linear probes on held-out nodes.",
+    ),
+    "dci_completeness": Measure(
+        "DCI completeness", "higher",
+        "Whether each factor is told by one unit only, by linear probes on held-out nodes.",
+    ),
+    "dci_informativeness": Measure(
+        "DCI informativeness", "higher",
+        "Accuracy of a linear probe of all units on held-out nodes, mean over the factors (of the "
+        "class where no factors are known).",
+    ),
+    "leakage": Measure(
+        "Probe leakage", "lower",
+        "How well a factor is predicted from the units that are not its own: 0 is the majority "
+        "rate, 1 always right.",
+    ),
+    "mig": Measure(
+        "Block MIG", "higher",
+        "Gap between the two units that tell most of a factor, as a share of the factor's entropy.",
+    ),
+    "correlation_ratio": Measure(
+        "Correlation ratio", "higher",
+        "Mean absolute correlation of two channels of one unit over that of two units: 1 shows no "
+        "blocks.",
+        high=math.inf,
+    ),
+    "cka": Measure(
+        "CKA between units", "lower",
+        "Dependence of two units by Gaussian kernels (HSIC as a share of its maximum), mean over "
+        "the pairs of units.",
+    ),
+    "hsic": Measure(
+        "HSIC between units", "lower",
+        "The same before it is made a share: the unbiased Hilbert-Schmidt independence criterion.",
+    ),
+    "distance_correlation": Measure(
+        "Distance correlation", "lower",
+        "Dependence of two units by distances, bias-corrected, mean over the pairs of units.",
+    ),
+    "silhouette": Measure(
+        "Silhouette by channel", "none",
+        "How far apart the units of different channels lie; weak, as untrained projections "
+        "already separate them.",
+        low=-1.0,
+    ),
+    "channel_nmi": Measure(
+        "NMI by channel", "none",
+        "Whether clusters of all units are the channels; weak, as untrained projections already "
+        "separate them.",
+    ),
+    "determinant_diversity": Measure(
+        "Determinant diversity", "higher",
+        "Volume spanned by the likelihoods of a node's units under all channels' Gaussians (Eq. "
+        "5), mean over the nodes.",
+    ),
+}  # fmt: skip
+
+# What training, reproduction and tuning report
+HEADLINE = ("edge_attribution", "routing_entropy", "dci_disentanglement", "correlation_ratio")

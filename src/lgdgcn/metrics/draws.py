@@ -1,0 +1,147 @@
+"""The measures, group by group: each the value, then its bootstrap ``[1 + resamples]``."""
+
+import math
+
+import numpy as np
+
+from lgdgcn.metrics import dependence, mig, separation
+from lgdgcn.metrics.arrays import Array, centred
+from lgdgcn.metrics.attribution import attribution_table, matched_share, single_makers
+from lgdgcn.metrics.correlation import block_correlation
+from lgdgcn.metrics.dci import (
+    above_chance,
+    completeness,
+    disentanglement_of,
+    probe_blocks,
+    rest_hits,
+)
+from lgdgcn.metrics.diversity import node_diversity
+from lgdgcn.metrics.information import normalized_information
+from lgdgcn.metrics.inputs import Inputs
+from lgdgcn.metrics.probes import Probes
+from lgdgcn.metrics.resampling import Resamples
+
+__all__ = [
+    "Draws",
+    "correlation_draws",
+    "dependence_draws",
+    "diversity_draws",
+    "edge_draws",
+    "probe_draws",
+    "separation_draws",
+]
+
+Draws = dict[str, Array | None]  # by name; None, or no entry, where a measure does not exist
+
+
+def edge_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
+    """Over the edges, each once; attribution over those that one factor made."""
+    factors = inputs.units.shape[1]
+    edges = Resamples(inputs.pairs.shape[1], resamples, seed)
+    if not edges.size or factors == 1:
+        return {}
+    draws: Draws = {"routing_entropy": edges.means(inputs.pair_entropy) / math.log(factors)}
+    maker = single_makers(inputs.pairs, inputs.y_factor)
+    known = maker >= 0
+    if known.any():
+        channel, maker = inputs.pair_factors[known].argmax(1), maker[known]
+        shape = factors, inputs.y_factor.shape[1]
+        drawn = Resamples(len(maker), resamples, seed)
+        tables = [attribution_table(channel, maker, shape, counts) for counts in drawn]
+        draws["edge_attribution"] = np.array([matched_share(table) for table in tables])
+        draws["edge_attribution_nmi"] = _existing(normalized_information(np.stack(tables)))
+    return draws
+
+
+def probe_draws(inputs: Inputs, resamples: int = 0, seed: int = 0, brief: bool = False) -> Draws:
+    """Over the nodes whose classes are known."""
+    nodes, units, _ = inputs.units.shape
+    values, labels = inputs.units.reshape(nodes, -1), _probed(inputs.y_factor)
+    factors = labels.shape[1]
+    if not factors and inputs.y is not None and not brief:
+        labels = _probed(inputs.y[:, None])
+    known = (labels >= 0).all(1)
+    if not labels.shape[1] or known.sum() < 2:
+        return {}
+    probes = Probes(values[known], labels[known], seed)
+    drawn = Resamples(int(known.sum()), resamples, seed)
+    draws: Draws = {}
+    if not brief:
+        everything = np.arange(values.shape[1])
+        hits = [probes.predict(everything, f) == labels[known, f] for f in range(labels.shape[1])]
+        draws["dci_informativeness"] = drawn.means(np.mean(hits, axis=0))
+    if not factors or units == 1:
+        return draws
+    blocks = probe_blocks(probes, units)
+    relevance = [blocks.relevance(counts) for counts in drawn]
+    if factors > 1:
+        draws["dci_disentanglement"] = np.array([disentanglement_of(each) for each in relevance])
+    if brief:
+        return draws
+    draws["dci_completeness"] = np.array([completeness(each) for each in relevance])
+    draws["mig"] = mig.gap(mig.information_draws(blocks, np.stack(list(drawn))))
+    matched, rest = rest_hits(probes, blocks)
+    accuracy = np.stack([rest @ counts for counts in drawn]) / drawn.size  # [B, m]
+    draws["leakage"] = above_chance(accuracy, blocks.majority[matched]).mean(1)
+    return draws
+
+
+def correlation_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
+    """Over the nodes."""
+    drawn = Resamples(len(inputs.units), resamples, seed)
+    ratios = np.array([block_correlation(inputs.units, counts).ratio for counts in drawn])
+    return {"correlation_ratio": _existing(ratios)} if inputs.units.shape[1] > 1 else {}
+
+
+def dependence_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
+    """Over the nodes, or a sample of them."""
+    units = _sample(inputs.units, dependence.MOST_NODES, seed)
+    units = centred(units).astype(np.float32)
+    drawn = Resamples(len(units), resamples, seed)
+    if len(units) < dependence.LEAST_NODES or units.shape[1] == 1:
+        return {}
+    transforms = dependence.gaussian(units, seed), dependence.plain
+    criterion, covariance = dependence.inner_products(units, transforms, drawn)
+    return {
+        "cka": dependence.pair_means(dependence.shares(criterion)),
+        "hsic": dependence.pair_means(criterion),
+        "distance_correlation": dependence.pair_means(np.sqrt(dependence.shares(covariance))),
+    }
+
+
+def separation_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
+    """Over a sample of the nodes."""
+    most = max(2, separation.MOST_POINTS // inputs.units.shape[1])
+    units = _sample(inputs.units, most, seed)
+    drawn = Resamples(len(units), resamples, seed)
+    return {
+        "silhouette": separation.silhouette(units, drawn),
+        "channel_nmi": separation.channel_nmi(units, drawn, seed),
+    }
+
+
+def diversity_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
+    """Over the nodes."""
+    drawn = Resamples(len(inputs.units), resamples, seed)
+    if inputs.units.shape[1] == 1:
+        return {}
+    return {"determinant_diversity": drawn.means(node_diversity(inputs.units))}
+
+
+def _probed(labels: Array) -> Array:
+    """The labels that have at least two classes, numbered without gaps."""
+    columns = [np.unique(column[column >= 0], return_inverse=True) for column in labels.T]
+    kept = [f for f, (classes, _) in enumerate(columns) if len(classes) > 1]
+    numbered = np.full((len(labels), len(kept)), -1)
+    for place, f in enumerate(kept):
+        numbered[labels[:, f] >= 0, place] = columns[f][1]
+    return numbered
+
+
+def _sample(units: Array, most: int, seed: int) -> Array:
+    chosen = np.random.default_rng(seed).permutation(len(units))[:most]
+    return units[np.sort(chosen)]
+
+
+def _existing(values: Array) -> Array | None:
+    return values if np.isfinite(values[0]) else None

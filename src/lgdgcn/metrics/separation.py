@@ -1,0 +1,53 @@
+"""The map of all units as numbers: do the units of each channel lie together?"""
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_samples
+
+from lgdgcn.metrics.arrays import Array
+from lgdgcn.metrics.information import normalized_information
+from lgdgcn.metrics.resampling import Resamples
+
+__all__ = ["MOST_POINTS", "channel_nmi", "silhouette"]
+
+MOST_POINTS = 4_000  # units of all channels together
+
+
+def silhouette(units: Array, resamples: Resamples) -> Array | None:
+    """Mean silhouette of the units by their channel, ``[1 + B]``.
+
+    Args:
+        units: Units of a sample. Shape ``[n, M, d]``.
+        resamples: Of the nodes; the other units are kept as they are.
+
+    Returns:
+        Between -1 and 1; ``None`` with one channel or one node.
+    """
+    nodes, factors, channels = units.shape
+    if nodes < 2 or factors < 2:
+        return None
+    own = silhouette_samples(units.reshape(-1, channels), np.tile(np.arange(factors), nodes))
+    return resamples.means(own.reshape(nodes, factors).mean(1))
+
+
+def channel_nmi(units: Array, resamples: Resamples, seed: int = 0) -> Array | None:
+    """Normalised mutual information of channels and as many clusters (k-means), ``[1 + B]``.
+
+    Args:
+        units: Units of a sample. Shape ``[n, M, d]``.
+        resamples: Of the nodes; the clusters are kept as they are.
+        seed: Seed of the clusters.
+
+    Returns:
+        Between 0 and 1; ``None`` with one channel or one node.
+    """
+    nodes, factors, channels = units.shape
+    if nodes < 2 or factors < 2:
+        return None
+    points = units.reshape(-1, channels)
+    if len(np.unique(points, axis=0)) < factors:
+        return np.zeros(resamples.count + 1)  # fewer places than channels: no clusters to speak of
+    found = KMeans(factors, n_init=3, random_state=seed).fit_predict(points)
+    one_hot = np.eye(factors)[found].reshape(nodes, -1)  # [n, M * clusters]
+    tables = np.stack([counts @ one_hot for counts in resamples]).reshape(-1, factors, factors)
+    return normalized_information(tables)

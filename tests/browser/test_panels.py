@@ -1,0 +1,179 @@
+"""The panels, themes and sizes of the page, and unusual data in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lgdgcn.analysis.explorer.encoded import encoded
+
+from .chromium import Page
+from .fake import decoded, fake_payload
+
+Open = Callable[..., Page]
+
+# colour of the drawing where a node is
+PIXELS = """(() => {
+  const drawing = document.getElementById('drawing');
+  const copy = Object.assign(document.createElement('canvas'), {width: 1, height: 1});
+  const [x, y] = lgdgcn.place(%d, %d).map((at) => Math.floor(at * devicePixelRatio));
+  copy.getContext('2d').drawImage(drawing, x, y, 1, 1, 0, 0, 1, 1);
+  return [...copy.getContext('2d').getImageData(0, 0, 1, 1).data.slice(0, 3)];
+})()"""
+NO_WEBGL = (
+    "const own = HTMLCanvasElement.prototype.getContext;"
+    "HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {"
+    "return kind === 'webgl2' ? null : own.call(this, kind, ...rest); };"
+)
+
+
+def one_node(**more: Any) -> dict[str, Any]:
+    return fake_payload(1, 0, position=encoded([[0.0, 0.0]], "f32"), **more)
+
+
+@pytest.mark.parametrize("before", ["", NO_WEBGL], ids=["webgl", "plain canvas"])
+def test_nodes_are_drawn_in_the_colour_of_their_class(open_page: Open, before: str) -> None:
+    page = open_page(one_node(classes=1), before=before)
+    assert page.evaluate("document.getElementById('stage').dataset.painter ?? ''") == (
+        "flat" if before else ""
+    )
+    for view in (0, 3):
+        assert page.evaluate(PIXELS % (0, view)) == [0, 0x72, 0xB2]
+    page.press("#legend input")
+    assert page.evaluate(PIXELS % (0, 0)) != [0, 0x72, 0xB2]
+
+
+def test_a_drawing_that_the_graphics_card_lost_comes_back(open_page: Open) -> None:
+    page = open_page(one_node(classes=1))
+    page.evaluate(
+        "window.card = drawing.getContext('webgl2').getExtension('WEBGL_lose_context');"
+        "card.loseContext(); 0"
+    )
+    page.wait_for("drawing.getContext('webgl2').isContextLost()")
+    page.evaluate("setTimeout(() => card.restoreContext(), 50); 0")
+    page.wait_for("!drawing.getContext('webgl2').isContextLost()")
+    page.wait_for(f"String({PIXELS % (0, 0)}) === '0,114,178'")
+
+
+def test_edges_have_the_colour_of_their_factor(open_page: Open) -> None:
+    places = [[-0.5, 0], [0.5, 0], [0, 0]]  # the third node is on the edge
+    payload = fake_payload(
+        3, 1, factors=2, position=encoded(places, "f32"), edges=encoded([[0], [1]], "u32"),
+        edgeFactors=encoded([[13107, 52428]], "u16"), truth=encoded([[0], [0], [1]], "i32"),
+    )  # fmt: skip
+    page = open_page(payload)
+    assert page.text("#edge-count") == "1 of 1 edge shown"
+    x, y = page.evaluate("lgdgcn.place(2)")
+    beside = PIXELS.replace("lgdgcn.place(%d, %d)", f"[{x + 40}, {y}]")
+    red, green, blue = page.evaluate(beside)
+    assert red > green > blue + 60  # orange on white
+    page.evaluate("document.querySelectorAll('#factor-legend input')[1].click()")
+    page.frame()
+    assert page.evaluate(beside) == [255, 255, 255]
+
+
+def test_every_panel_opens(page: Page) -> None:
+    for name in ("training", "correlation", "confusion", "measures"):
+        page.press(f"#tab-{name}")
+        assert page.state()["panel"] == name
+        assert page.evaluate(f"document.getElementById('panel-{name}').offsetHeight") > 200
+    titles = page.evaluate(
+        "[...document.querySelectorAll('figcaption .name')].map(n=>n.textContent)"
+    )
+    assert titles == ["classification", "space", "diversity", "val accuracy"]
+    assert page.evaluate("document.querySelectorAll('.curve').length") == 8
+    measured = page.text(".measures tbody tr")
+    for number in ("0.6100", "0.5800 to 0.6400", "0.2600"):
+        assert number in measured
+    assert page.text("#panel-measures > p:last-child").endswith(": mutual information gap.")
+    page.evaluate("document.getElementById('tab-measures').focus()")
+    page.key("ArrowRight")
+    assert page.state()["panel"] == "details"
+
+
+def test_a_cell_of_the_confusion_matrix_selects_its_nodes(
+    page: Page, usual: dict[str, Any]
+) -> None:
+    matrix = decoded(usual["confusion"]["matrix"])
+    page.press("#tab-confusion")
+    page.press("#panel-confusion .matrix tbody tr:nth-child(3) td:nth-of-type(3) button")
+    assert len(page.state()["members"]) == matrix[2, 2]
+    assert page.state()["panel"] == "details"
+
+
+def test_labels_of_many_select_their_nodes(open_page: Open) -> None:
+    payload = fake_payload(multi_label=True, factors=8, classes=8)
+    page = open_page(payload, "p=confusion&n=3")
+    page.press("#panel-confusion .node-link")
+    assert len(page.state()["members"]) == (decoded(payload["truth"]) == 0).any(1).sum()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        one_node(labelled=False, factors=1, classes=1, curves=[], confusion=None, measures=[]),
+        fake_payload(40, 60, factors=12, classes=30, scores={}),
+        fake_payload(40, 60, part=encoded([0] * 40, "u8"), truth=encoded([[-1]] * 40, "i32")),
+    ],
+    ids=["one node", "many factors and classes", "no labels"],
+)
+def test_unusual_data_shows_every_panel(open_page: Open, payload: dict[str, Any]) -> None:
+    page = open_page(payload, "n=0")
+    for name in ("training", "correlation", "confusion", "measures", "details"):
+        page.press(f"#tab-{name}")
+    for mode in page.evaluate(
+        "[...document.querySelectorAll('#colour-modes input')].map(i=>i.value)"
+    ):
+        page.evaluate(f"document.querySelector('input[value={mode}]').click()")
+        page.frame()
+    page.key("ArrowLeft")
+    page.press("#theme")
+
+
+def test_colours_follow_the_system_until_chosen(
+    open_page: Open, usual_file: Path, tmp_path: Path
+) -> None:
+    page = open_page(usual_file, dark=True)
+    page.screenshot(tmp_path / "dark.png")  # kept by pytest, to be looked at
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(16, 19, 23)"
+    assert "t=" not in page.state()["link"]
+    page.press("#theme")
+    assert page.evaluate(ground) == "rgb(244, 243, 239)"
+    assert "t=light" in page.state()["link"]
+    page.screenshot(tmp_path / "light.png")
+
+
+def test_a_narrow_window_needs_no_sideways_scrolling(page: Page, tmp_path: Path) -> None:
+    for width in (1000, 390):
+        page.resize(width, 800)
+        for _ in range(2):  # the size is noticed in one frame and drawn in the next
+            page.frame()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        box = page.evaluate(
+            "document.getElementById('graph-view').getBoundingClientRect().toJSON()"
+        )
+        assert box["width"] > 350
+        page.click(*page.node(5))
+        assert page.state()["node"] >= 0
+        page.screenshot(tmp_path / f"{width}.png")
+
+
+def test_everything_that_takes_the_focus_has_a_name(page: Page) -> None:
+    page.evaluate("lgdgcn.select(3)")
+    for name in ("training", "confusion", "details"):
+        page.press(f"#tab-{name}")
+    page.send("Accessibility.enable")
+    nodes = page.send("Accessibility.getFullAXTree")["nodes"]
+    nameless = []
+    for node in nodes:
+        traits = {
+            trait["name"]: trait["value"].get("value") for trait in node.get("properties", [])
+        }
+        role = node.get("role", {}).get("value")
+        if traits.get("focusable") and role != "RootWebArea" and not node["name"]["value"]:
+            nameless.append(role)
+    assert nameless == []
+    roles = [node.get("role", {}).get("value") for node in nodes]
+    assert {"table", "tab", "combobox", "slider", "application", "status"} <= set(roles)

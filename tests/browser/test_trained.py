@@ -1,0 +1,29 @@
+"""The page of a model that was really trained."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from lgdgcn.analysis.explorer.payload import payload
+from lgdgcn.config import Settings
+from lgdgcn.data.validate import canonical
+from lgdgcn.train.session import train_seed
+from models.toy import toy_graph
+
+from .chromium import Page
+
+
+@pytest.mark.parametrize("multi_label", [False, True], ids=["classes", "label sets"])
+def test_the_page_of_a_trained_model(open_page: Callable[..., Page], multi_label: bool) -> None:
+    data = canonical(toy_graph(multi_label=multi_label))
+    settings = Settings(factors=2, hidden_channels=8, k=3, epochs=3)
+    trained = train_seed(data, settings, "lgdgcn", 0, torch.device("cpu"))[1]
+    page = open_page(payload(trained, data, dataset="toy"), "n=0")
+    for name in ("training", "correlation", "confusion", "measures", "details"):
+        page.press(f"#tab-{name}")
+    probability = trained.task.probabilities(trained(data).logits)[0]
+    best = int(probability.argmax())
+    first = page.text("#node-card .bars tr")
+    assert first.startswith(str(trained.classes[best]))
+    assert f"{100 * float(probability[best]):.1f} %" in first

@@ -1,0 +1,72 @@
+"""``lgdgcn explore``: a page from a run folder, or one line that says why not."""
+
+import json
+import re
+
+import pytest
+
+from commands.runner import call, content
+
+
+def page_of(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Stands in for the measures, which take seconds."""
+    rows = [{"name": "mig", "title": "Block MIG", "value": 0.5}]
+    monkeypatch.setattr("lgdgcn.analysis.measured.measure", lambda trained, data: rows)
+    return rows
+
+
+def test_a_page_of_a_run(finished, measured, tmp_path):
+    folder, _ = finished
+    outcome = call("explore", folder, "--out", tmp_path / "page.html")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert re.fullmatch(r".*page\.html \(\d+\.\d MB\)\n", outcome.out)
+    page = page_of(tmp_path / "page.html")
+    result = json.loads((folder / "result.json").read_text())
+    best = max(result["runs"], key=lambda run: run["val"])
+    assert page["title"] == "LGD-GCN on synthetic"
+    assert page["measures"] == measured
+    assert page["scores"]["test micro f1"] == best["test"]
+    assert page["scores"]["test micro f1, mean of 2 seeds"] == result["mean"]
+    assert [curve["seed"] for curve in page["curves"]] == [0, 1]
+    assert {"total", "space", "diversity"} <= set(page["curves"][0]["terms"])
+
+
+def test_names_of_a_users_graph_and_the_default_place(mine, measured, monkeypatch):
+    _, run, _ = mine
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert call("explore", run, "--open").code == 0
+    page = page_of(run / "explore.html")
+    assert page["ids"][0] == "=cmd|' /C calc'!A0"
+    assert sorted(page["classes"]) == ["=1+1", "größe", "plain"]
+    assert opened == [(run / "explore.html").resolve().as_uri()]
+    (run / "explore.html").unlink()
+
+
+def test_measures_that_are_there_are_shown(mine, tmp_path):
+    _, run, _ = mine
+    rows = [{"name": "cka", "title": "CKA", "value": None}]
+    (run / "measure.json").write_text(json.dumps(rows))
+    try:
+        assert call("explore", run, "--out", tmp_path / "page.html").code == 0
+        assert page_of(tmp_path / "page.html")["measures"] == rows
+        (run / "measure.json").write_text("[3")
+        call("explore", run, "--out", tmp_path / "other.html").refused("measure.json", "damaged")
+    finally:
+        (run / "measure.json").unlink()
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_runs_without_a_page(finished, tmp_path):
+    call("explore", tmp_path / "x").refused("holds no finished run")
+    call("explore", finished[0] / "compared/gcn").refused("GCN has no factors", "disengcn")
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path, tmp_path / "file/page.html"):
+        call("explore", finished[0], "--out", place).refused("cannot write")
+    assert content(tmp_path) == {"file": b"mine"}

@@ -1,0 +1,43 @@
+"""``lgdgcn measure``: the table, the file, and what is refused."""
+
+import json
+
+from commands.conftest import write_graph
+from commands.runner import call, content, train
+from lgdgcn.metrics import MEASURES
+
+
+def test_the_table_and_the_file(finished, tmp_path):
+    folder, _ = finished
+    before = content(folder)
+    outcome = call("measure", folder, "--out", tmp_path / "m.json")
+    assert (outcome.code, outcome.err) == (0, "")
+    rows = json.loads((tmp_path / "m.json").read_text())
+    assert [row["name"] for row in rows] == list(MEASURES)
+    for row in rows:
+        assert row["title"] in outcome.out
+        assert f"{row['value']:.4f}" in outcome.out
+    assert content(folder) == before
+    result = json.loads((folder / "result.json").read_text())
+    values = {row["name"]: row["value"] for row in rows}
+    assert result["factors"] == {name: values[name] for name in result["factors"]}
+
+
+def test_without_a_name_it_lies_in_the_run_folder_until_that_is_trained_again(tmp_path):
+    graph = write_graph(tmp_path / "graph")
+    run = tmp_path / "run"
+    assert train(run, graph=graph, epochs=2).code == 0
+    assert call("measure", run).code == 0
+    assert len(json.loads((run / "measure.json").read_text())) == len(MEASURES)
+    (run / "explore.html").write_text("of the same model")
+    assert train(run, "--overwrite", graph=graph, epochs=2).code == 0
+    assert not {"measure.json", "explore.html"} & set(content(run))
+
+
+def test_what_cannot_be_measured(finished, tmp_path):
+    call("measure", tmp_path / "x").refused("holds no finished run")
+    call("measure", finished[0] / "compared/gcn").refused("only lgdgcn and disengcn")
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path, tmp_path / "file/m.json"):
+        call("measure", finished[0], "--out", place).refused("cannot write")
+    assert content(tmp_path) == {"file": b"mine"}
