@@ -23,6 +23,7 @@ __all__ = [
     "covariance",
     "diversity_loss",
     "dropout",
+    "edge_agreement",
     "matmul",
     "nearest",
     "neighbours",
@@ -77,6 +78,31 @@ def route(
         members, edge_index, iterations, tau.reshape(-1), uniform_start, normalize_last
     )
     return (units, chance) if z.dim() == 4 else (units.squeeze(0), chance.squeeze(0))
+
+
+def edge_agreement(q: Tensor, edge_index: Tensor) -> Tensor:
+    """Inner product of the vectors at the two ends of every edge.
+
+    Args:
+        q: `[*, N, D]` one vector per node; differentiable once.
+        edge_index: `[2, E]` the ends of every edge, in any direction and as often as given.
+
+    Returns:
+        `[*, E]` in the order of `edge_index`.
+
+    Raises:
+        InputError: If an argument has another shape or an edge names a node that is not there.
+
+    Example:
+        >>> q = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> edge_agreement(q, torch.tensor([[0, 1, 1], [1, 1, 0]]))
+        tensor([11., 25., 11.])
+    """
+    if q.dim() not in (2, 3):
+        raise InputError(f"q has shape {tuple(q.shape)}; it must be [*, N, D]")
+    members = q if q.dim() == 3 else q.unsqueeze(0)
+    out: Tensor = backend("edge_agreement", q)(members, edge_index)
+    return out if q.dim() == 3 else out.squeeze(0)
 
 
 def nearest(z: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from lgdgcn.kernels import numba_graph
+from lgdgcn.kernels.cpu_agreement import edge_agreement
 from lgdgcn.kernels.cpu_arrays import row_cuts, to_numpy
 from lgdgcn.kernels.cpu_matmul import matmul, row_sums
 from lgdgcn.kernels.cpu_route import route
@@ -21,6 +22,7 @@ __all__ = [
     "aggregate",
     "diversity_loss",
     "dropout",
+    "edge_agreement",
     "matmul",
     "nearest",
     "route",

@@ -3,6 +3,7 @@
 With `TRITON_INTERPRET=1` the same kernels run on CPU tensors, which is slow and meant for tests.
 """
 
+from lgdgcn.kernels.triton_agreement import edge_agreement
 from lgdgcn.kernels.triton_diversity import diversity_loss
 from lgdgcn.kernels.triton_gaussian import covariance, quadratic_forms, square_distances
 from lgdgcn.kernels.triton_graph import aggregate, row_sums, symmetrize
@@ -17,6 +18,7 @@ __all__ = [
     "covariance",
     "diversity_loss",
     "dropout",
+    "edge_agreement",
     "matmul",
     "nearest",
     "quadratic_forms",

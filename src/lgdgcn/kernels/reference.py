@@ -13,6 +13,7 @@ __all__ = [
     "covariance",
     "diversity_loss",
     "dropout",
+    "edge_agreement",
     "matmul",
     "nearest",
     "quadratic_forms",
@@ -87,6 +88,19 @@ def route(
         if step < iterations - 1 or normalize_last:
             units = unit_length(units)
     return units.to(z.dtype), chance.to(z.dtype)
+
+
+def edge_agreement(q: Tensor, edge_index: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.edge_agreement`."""
+    neighbours(edge_index, q.size(1))  # checks the ids once per edge_index
+    vectors = _wide(q)  # [R, N, D]
+    source, target = (_rows(vectors, ids) for ids in edge_index.long())
+    return (source * target).sum(-1).to(q.dtype)
+
+
+def _rows(x: Tensor, index: Tensor) -> Tensor:
+    """Rows `[R, E, D]` of every member, by the one of two ways whose gradient is repeatable."""
+    return x[:, index] if x.is_cuda else x.index_select(1, index)
 
 
 def nearest(z: Tensor, k: int) -> tuple[Tensor, Tensor]:
