@@ -58,13 +58,15 @@ def test_unknown_key(key, hint):
         ("space", "false", "must be true or false"),
         ("graph", 3, "must be a word"),
         ("graph", "nn", "choose from knn, cknn"),
-        ("variant", "Paper", "choose from paper, released"),
+        ("variant", "Paper", "choose from paper, released, sharp"),
         ("factors", 0, "must be at least 1"),
         ("num_layers", 65, "must be at most 64"),
         ("tau", 0, "must be above 0"),
         ("dropout", 1, "must be below 1"),
         ("update_rate", 1.5, "must be at most 1"),
         ("lambda_div", -1e-9, "must be at least 0"),
+        ("lambda_edge", -1, "must be at least 0"),
+        ("label_groups", 1, "must be true or false"),
         ("lr", float("nan"), "must be a finite number"),
         ("lr", float("inf"), "must be a finite number"),
         ("lr", -float("inf"), "must be a finite number"),
@@ -222,8 +224,8 @@ def test_presets(path):
 @pytest.mark.parametrize(
     ("dataset", "variant", "names"),
     [
-        ("cora", None, ["cora-gcn-paper", "cora-gcn", "gcn"]),
-        ("Cora", "released", ["cora-gcn-released", "cora-gcn", "gcn"]),
+        ("cora", None, ["cora-gcn-paper", "cora-gcn", "gcn-paper", "gcn"]),
+        ("Cora", "released", ["cora-gcn-released", "cora-gcn", "gcn-released", "gcn"]),
         (
             "synthetic:factors=8,seed=1",
             None,
@@ -232,6 +234,7 @@ def test_presets(path):
                 "synthetic_factors_8_seed_1-gcn",
                 "synthetic-gcn-paper",
                 "synthetic-gcn",
+                "gcn-paper",
                 "gcn",
             ],
         ),
@@ -244,6 +247,11 @@ def test_where_a_preset_is_looked_for(dataset, variant, names):
 def test_a_generated_graph_has_the_presets_of_all():
     assert preset("synthetic:seed=17,nodes=99", "gcn") == preset("synthetic", "gcn") != {}
     assert preset("unheard-of", "gcn") == preset("", "gcn") == preset("", "gcn", "released")
+
+
+def test_the_sharp_variant_has_settings_for_any_graph():
+    assert preset("unheard-of", "lgdgcn", "sharp") == preset("", "lgdgcn", "sharp") != {}
+    assert preset("unheard-of", "lgdgcn") == {}
 
 
 def test_no_preset():

@@ -49,7 +49,7 @@ def test_scores_losses_and_gradients_agree(dense, layers):
     for _ in range(2):  # statistics: set by the first, moved by the second
         output = ours.disentangle(data.x, data.edge_index)
         ours.before_loss(output.layers)
-        mine = ours.regularization(output.layers)
+        mine = ours.regularization(output.layers, data.edge_index)
         logits, units = theirs(data.x, table.sample())
         space, diversity = theirs.losses(units)
     torch.testing.assert_close(logits, output.logits, atol=1e-8, rtol=1e-6)

@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from lgdgcn import LGDClassifier
-from lgdgcn.config import Settings
+from lgdgcn.config import Settings, preset
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDWarning
+from lgdgcn.nn import VARIANTS
 from lgdgcn.train.session import train_seed
 from models.toy import toy_graph
 
@@ -44,9 +45,18 @@ def test_every_parameter_is_a_setting_with_the_same_default():
     parameters = inspect.signature(LGDClassifier).parameters
     given = {name: p.default for name, p in parameters.items()}
     assert (given.pop("random_state"), given.pop("device")) == (0, "auto")
-    assert given == {name: settings[name] for name in given}
+    own = {name for name, default in given.items() if default is None}
+    assert own | {"variant"} == preset("", "lgdgcn", "sharp").keys()
+    assert given == {name: None if name in own else settings[name] for name in given}
     baselines_and_folders = {"heads", "kernel_size", "propagation", "alpha", "theta"}
     assert settings.keys() - given.keys() == baselines_and_folders | {"checkpoint_every"}
+
+
+def test_what_is_not_given_is_the_variants_own():
+    found = fitted(variant="sharp", epochs=2, dropout=None).trained_.settings.as_dict()
+    assert found["dropout"] == 0.0
+    assert found.items() >= preset("", "lgdgcn", "sharp").items()
+    assert fitted(epochs=2, iterations=None).trained_.settings.iterations == Settings().iterations
 
 
 def test_params_and_clone(model):
@@ -216,7 +226,7 @@ def test_no_edges(empty):
     assert np.isfinite(model.predict_proba()).all()
 
 
-@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("nodes", [2, 4, 6])
 def test_fewer_nodes_than_neighbours_and_factors(nodes, variant):
     data = Data(
@@ -227,6 +237,7 @@ def test_fewer_nodes_than_neighbours_and_factors(nodes, variant):
         val_mask=torch.arange(nodes) >= 2,
     )
     params = {"factors": 8, "hidden_channels": 16, "k": 6, "epochs": 3, "variant": variant}
+    params["latent_graph"] = True
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         model = LGDClassifier(**params).fit(data)
@@ -356,7 +367,8 @@ def test_round_trip(model, tmp_path):
     path = tmp_path / "model.safetensors"
     model.save(str(path))
     loaded = LGDClassifier.load(str(path))
-    assert loaded.get_params() == model.get_params()
+    given = {name: value for name, value in model.get_params().items() if value is not None}
+    assert loaded.get_params().items() >= given.items()
     data = toy_graph()
     for method in ("predict", "predict_proba", "transform", "edge_factors", "score"):
         assert np.array_equal(getattr(loaded, method)(data), getattr(model, method)(data))

@@ -49,11 +49,16 @@ print(population.state(1).progress.epoch, model.transform().shape)
     assert run(code) == "2 (30, 2, 2)\n"
 
 
-@pytest.mark.parametrize("name", [name for name in lgdgcn.__all__ if name != "__version__"])
+@pytest.mark.parametrize("name", [name for name in lgdgcn.__all__ if name.startswith("LGD")])
 def test_the_main_classes_are_found_on_first_use(name):
     cls = getattr(lgdgcn, name)
     assert cls.__name__ == name
     assert cls.__module__.startswith("lgdgcn.")
+
+
+def test_the_metrics_are_found_on_first_use():
+    code = "import lgdgcn, sys; before = 'torch' in sys.modules; lgdgcn.metrics.disentanglement; "
+    assert run(code + "print(before)") == "False\n"
 
 
 def test_there_is_nothing_else():

@@ -114,6 +114,18 @@ def test_a_file_where_a_folder_should_be(tmp_path, below):
     assert str(caught.value).startswith(f"cannot write {path}: Not a directory; a file stands")
 
 
+def test_a_target_is_checked_before_the_work(tmp_path, monkeypatch):
+    assert storage.check_target(tmp_path / "new" / "x") == tmp_path / "new" / "x"
+    assert names(tmp_path / "new") == []
+    with pytest.raises(InputError, match="name a file"):
+        storage.check_target(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(InputError, match="a file stands"):
+        storage.check_target(tmp_path / "file" / "x")
+    monkeypatch.setattr(storage, "make_folder", None)  # the folder of a device is not tried
+    assert storage.check_target("/dev/null") == Path("/dev/null")
+
+
 def test_a_folder_that_takes_no_files(tmp_path, monkeypatch):
     def refuse(**where):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))

@@ -63,7 +63,11 @@ class Settings:
     """
 
     # The network
-    variant: str = _choice("paper", "the paper's text or the authors' code", ("paper", "released"))
+    variant: str = _choice(
+        "paper",
+        "the paper's text, the authors' code, or units that are classes",
+        ("paper", "released", "sharp"),
+    )
     factors: int = _number(4, "latent factors M", low=1)
     hidden_channels: int = _number(64, "size of a layer's output, all factors together", low=1)
     num_layers: int = _number(1, "layers L", low=1, high=64)
@@ -77,6 +81,8 @@ class Settings:
     latent_graph: bool = _flag(True, "aggregate along the latent graphs")
     lambda_space: float = _number(0.5, "weight of the space loss", low=0, high=1e30)
     lambda_div: float = _number(0.01, "weight of the diversity loss", low=0, high=1e30)
+    lambda_edge: float = _number(1.0, "weight of the edge loss (sharp)", low=0, high=1e30)
+    label_groups: bool = _flag(True, "give labels that exclude each other one factor (sharp)")
     update_rate: float = _number(0.5, "share U_r of new statistics per epoch", low=0, high=1)
     precision: str = _choice(
         "variant",
@@ -181,12 +187,12 @@ def preset_names(dataset: str, model: str, variant: str | None = None) -> list[s
     Example:
         >>> preset_names("synthetic:average_degree=6", "gcn")
         ['synthetic_average_degree_6-gcn-paper', 'synthetic_average_degree_6-gcn', \
-'synthetic-gcn-paper', 'synthetic-gcn', 'gcn']
+'synthetic-gcn-paper', 'synthetic-gcn', 'gcn-paper', 'gcn']
     """
     own = re.sub(r"[^a-z0-9.]+", "_", dataset.lower())
     graphs = dict.fromkeys([own, dataset.lower().partition(":")[0]])
     endings = (f"{model}-{variant or 'paper'}", model)
-    return [*(f"{graph}-{ending}" for graph in graphs for ending in endings), model]
+    return [*(f"{graph}-{ending}" for graph in graphs for ending in endings), *endings]
 
 
 def _preset_file(dataset: str, model: str, variant: str | None) -> dict[str, Any]:

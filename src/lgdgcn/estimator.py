@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import resolve
+from lgdgcn.config import preset, resolve
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
@@ -24,33 +24,48 @@ from lgdgcn.train.trained import TrainedModel
 __all__ = ["LGDClassifier"]
 
 
+_VARIANTS_OWN = (
+    "iterations",
+    "tau",
+    "dropout",
+    "space",
+    "diversity",
+    "latent_graph",
+    "weight_decay",
+)
+
+
 class LGDClassifier(ClassifierMixin, BaseEstimator):
     """Node classifier that splits what it knows of each node into factors.
 
     It is fitted on a ``torch_geometric.data.Data`` with ``x``, ``edge_index``, ``y`` and
     optionally ``train_mask``, ``val_mask``, ``test_mask``. Methods that take a graph use the
-    fitted one by default.
+    fitted one by default. Parameters that are ``None`` have the variant's own value: for
+    ``"sharp"`` that of its shipped preset, otherwise the one in brackets.
 
     Args:
         factors: Latent factors M.
         hidden_channels: Size of a layer's output, a multiple of ``factors``.
         num_layers: Layers L.
-        variant: ``"paper"`` or ``"released"``.
-        iterations: Routing iterations T.
-        tau: Routing temperature.
+        variant: ``"paper"`` (the text), ``"released"`` (the authors' code) or ``"sharp"`` (units
+            that are classes).
+        iterations: Routing iterations T (7).
+        tau: Routing temperature (1).
         graph: Latent graph, ``"knn"`` or ``"cknn"``.
         k: Neighbours in the latent graph.
-        dropout: Dropout after every layer.
-        space: Use the space loss.
-        diversity: Use the diversity loss.
-        latent_graph: Aggregate along the latent graphs.
+        dropout: Dropout after every layer (0.5).
+        space: Use the space loss (yes).
+        diversity: Use the diversity loss (yes).
+        latent_graph: Aggregate along the latent graphs (yes).
         lambda_space: Weight of the space loss.
         lambda_div: Weight of the diversity loss.
+        lambda_edge: Weight of the edge loss (sharp).
+        label_groups: Give labels that exclude each other one factor (sharp).
         update_rate: Share of new statistics per epoch.
         precision: What stands for the inverse covariance.
         normalize_features: Scale every node's features to sum 1.
         lr: Learning rate.
-        weight_decay: L2 penalty.
+        weight_decay: L2 penalty (0.005).
         epochs: Most epochs.
         patience: Epochs without a better validation score.
         random_state: Seed of weights and dropout.
@@ -74,21 +89,23 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         hidden_channels: int = 64,
         num_layers: int = 1,
         variant: str = "paper",
-        iterations: int = 7,
-        tau: float = 1.0,
+        iterations: int | None = None,
+        tau: float | None = None,
         graph: str = "cknn",
         k: int = 4,
-        dropout: float = 0.5,
-        space: bool = True,
-        diversity: bool = True,
-        latent_graph: bool = True,
+        dropout: float | None = None,
+        space: bool | None = None,
+        diversity: bool | None = None,
+        latent_graph: bool | None = None,
         lambda_space: float = 0.5,
         lambda_div: float = 0.01,
+        lambda_edge: float = 1.0,
+        label_groups: bool = True,
         update_rate: float = 0.5,
         precision: str = "variant",
         normalize_features: bool = False,
         lr: float = 0.01,
-        weight_decay: float = 5e-3,
+        weight_decay: float | None = None,
         epochs: int = 1000,
         patience: int = 100,
         random_state: int = 0,
@@ -108,6 +125,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         self.latent_graph = latent_graph
         self.lambda_space = lambda_space
         self.lambda_div = lambda_div
+        self.lambda_edge = lambda_edge
+        self.label_groups = label_groups
         self.update_rate = update_rate
         self.precision = precision
         self.normalize_features = normalize_features
@@ -126,12 +145,14 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         given = {  # a grid search hands over numpy's numbers
             key: value.item() if isinstance(value, np.generic) else value
             for key, value in self.get_params().items()
+            if value is not None or key not in _VARIANTS_OWN
         }
         seed, device = given.pop("random_state"), select_device(given.pop("device"))
         if type(seed) is not int:
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
         graph = canonical(data, require_labels=True)
-        self.result_, self.trained_ = train_seed(graph, resolve(given), "lgdgcn", seed, device)
+        settings = resolve(preset("", "lgdgcn", given["variant"]), given)
+        self.result_, self.trained_ = train_seed(graph, settings, "lgdgcn", seed, device)
         self.classes_ = np.asarray(self.trained_.classes)
         self._graph, self._given_edges = graph, data.edge_index
         return self

@@ -9,12 +9,13 @@ from matplotlib.figure import Figure
 
 from experiments.made_up import cell, fill, units
 from lgdgcn.experiments import picture_figure
-from lgdgcn.experiments.block_correlation import block_correlation, layer_units
 from lgdgcn.experiments.curve_figure import plot_curves
 from lgdgcn.experiments.exhibits import Curves, Entry, Panel, Picture, Series, View
 from lgdgcn.experiments.figures import draw
+from lgdgcn.experiments.layer_units import layer_units
 from lgdgcn.experiments.picture_figure import plot_picture
 from lgdgcn.experiments.results import Results
+from lgdgcn.metrics.correlation import block_correlation
 
 
 @pytest.fixture

@@ -18,12 +18,20 @@ from lgdgcn.experiments.figure_checks import (
     rises_then_falls,
     stable_then_falls,
 )
-from lgdgcn.experiments.finding import Finding, Outcome, combine, judge
+from lgdgcn.experiments.finding import Finding, Outcome, combine, judge, together
 from lgdgcn.experiments.plan import FULL
+from lgdgcn.experiments.protocol import headline
 from lgdgcn.experiments.reading import read_claims, summary
 from lgdgcn.experiments.results import Mean, Results
-from lgdgcn.experiments.score import Score, seed_scores
-from lgdgcn.experiments.table_checks import beats, finds_factors, lead_shrinks, reaches, routes
+from lgdgcn.experiments.score import Score, score, seed_scores
+from lgdgcn.experiments.table_checks import (
+    attains,
+    beats,
+    finds_factors,
+    lead_shrinks,
+    reaches,
+    routes,
+)
 
 HOLDS, FAILS, UNDECIDED = Outcome.HOLDS, Outcome.FAILS, Outcome.UNDECIDED
 
@@ -240,6 +248,49 @@ def test_attribution_is_compared_with_no_routing(
     assert found.evidence.endswith(words)
 
 
+def test_measures_are_numbers_of_a_table_like_scores(results: Results) -> None:
+    one = fill(results, cell(), {"micro_f1": 80}, factors={"edge_attribution": 0.5})
+    runs = results.runs(one)
+    for seed in range(4):  # of an earlier version
+        runs[seed].factors.clear()
+    results.add(one, runs.values())
+    found = score(Entry(one, "edge_attribution"), results)
+    assert found.ours == Mean(50, 0, 6)
+    assert (found.gap, found.better) == ("", "higher")
+    lacking = score(Entry(one, "routing_entropy"), results)
+    assert (lacking.ours, lacking.gap, lacking.better) == (None, "", "lower")
+    untrained = score(Entry(cell(k=9), "edge_attribution"), results)
+    assert untrained.gap == "0 of 10 seeds"
+
+
+def test_an_aim_is_attained_or_not_beyond_noise(results: Results) -> None:
+    table = _table(results, {"a": (60.2, 60.5), "b": (59.0, None)})
+    cases = [("a", "Cora"), ("a", "Citeseer"), ("b", "Cora"), ("b", "Citeseer")]
+    aims = [attains("Standard split", *case, 60, case[1]) for case in cases]
+    found = together(*aims)(table, results)
+    assert _outcomes(found) == [UNDECIDED, HOLDS, FAILS, Outcome.MISSING]
+    assert found[1] == Finding("Citeseer", HOLDS, "a 60.5 ± 0.5, to reach 60: +0.5 ± 0.2")
+
+
+def test_our_variant_does_not_speak_for_the_papers_model(results: Results) -> None:
+    """The claims about LGD-GCN in a table with a sharp row are about the others."""
+    (table,) = exhibits(["table3"], FULL)
+    for row in table.rows:
+        for entry in row.entries:
+            names = ["micro_f1", "macro_f1", "micro_f1_at_0.5", "macro_f1_at_0.5"]
+            mean = 99.0 if row.label.startswith("Sharp") else 20.0
+            fill(results, entry.cell, dict.fromkeys(names, mean))
+    for verdict in read_claims([table], results):
+        own = verdict.claim.text.startswith("Sharp")
+        for finding in verdict.findings:
+            assert ("Sharp" in finding.evidence) == (own and bool(finding.evidence))
+    grid = headline([table], results)
+    assert grid is not None
+    for row in grid.rows:
+        means = [one.ours.mean for one in row if isinstance(one, Score) and one.ours]
+        assert means == pytest.approx([20, 99, 20, 20])
+
+
 def test_runs_of_other_seeds_do_not_count(results: Results) -> None:
     own = cell(seeds=2)
     fill(results, own, {"accuracy": 80}, factors={"routing_entropy": 0.5})
@@ -317,7 +368,9 @@ def test_every_claim_finds_its_numbers(results: Results) -> None:
         missing = [one for one in verdict.findings if one.outcome is Outcome.MISSING]
         assert verdict.findings
         assert not missing, verdict.claim.text
-    assert summary(verdicts).startswith(f"Of {len(CLAIMS)} claims ")
+    ours = sum(claim.is_ours for claim in CLAIMS)
+    assert summary(verdicts).startswith(f"Of {len(CLAIMS) - ours} claims about the paper ")
+    assert f". Of {ours} claims about the sharp variant, ours, " in summary(verdicts)
 
 
 def _finish(results: Results, entry: Entry) -> None:

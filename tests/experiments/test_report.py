@@ -145,8 +145,13 @@ def test_notes_on_presets_are_true() -> None:
         exhibit = known[name]
         note = exhibit.panels[0].note if isinstance(exhibit, Curves) else exhibit.note
         ours = [one.settings for one in cells(exhibit) if one.model == "lgdgcn"]
+        ours = [settings for settings in ours if settings.variant != "sharp"]
         empty = {(settings.graph, settings.k) for settings in ours} == {("cknn", 1)}
         assert empty == ("such graphs have no edges" in note)
+    for row in known["table3"].rows:
+        for column, entry in zip(known["table3"].columns, row.entries, strict=True):
+            if entry.cell.settings.variant == "sharp":
+                assert entry.cell.settings.factors == int(column)
     assert cknn_graph(torch.randn(50, 3), k=1).numel() == 0
     assert {preset("synthetic", model, "paper")["num_layers"] for model in MODELS} == {1}
     for picture in (known["fig-units"], known["fig-correlation"]):
@@ -158,6 +163,22 @@ def test_rules_are_told(report: tuple[str, str]) -> None:
     for text in report:
         for word in ("paired t-test", "Welch's test", "each says how it was found"):
             assert word in unescape(text)
+
+
+def test_a_table_of_measures_marks_what_is_better(results: Results, tmp_path: Path) -> None:
+    rows = []
+    for label, share, entropy in (("old", 0.3, 0.9), ("new", 0.9, 0.2)):
+        factors = {"edge_attribution": share, "routing_entropy": entropy}
+        one = fill(results, cell(lr=share), {"micro_f1": 100 * share}, factors=factors)
+        metrics = ("micro_f1", *factors, "dci_disentanglement")
+        rows.append(Row("g", label, tuple(Entry(one, metric) for metric in metrics)))
+    columns = ("Micro-F1", "Edge attribution", "Routing entropy", "DCI disentanglement")
+    write_report(tmp_path, [Table("sharp", "Ours", columns, tuple(rows))], [], results, quick=False)
+    text = (tmp_path / "report.md").read_text("utf-8")
+    assert "## Ours\n" in text
+    assert "| old | 30.0 ± 0.5 | 30.0 ± 0.0 | 90.0 ± 0.0 | – |" in text
+    assert "| new | **90.0 ± 0.5** | **90.0 ± 0.0** | **20.0 ± 0.0** | – |" in text
+    assert "How well the channels" not in text
 
 
 def test_a_quick_run_warns(results: Results, tmp_path: Path) -> None:
@@ -189,5 +210,5 @@ def test_commands_repeat_the_cells(plan: object) -> None:
 def test_a_cell_is_listed_once_with_all_its_places() -> None:
     (table,) = exhibits(["table3"], FULL)
     listed = configurations(table)
-    assert len(listed) == 2 * 4 * 5
+    assert len(listed) == 2 * 5 * 5
     assert "MLP / 4 / Micro-F1, published graphs; MLP / 4 / Macro-F1, published graphs" in listed[0]

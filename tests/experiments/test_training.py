@@ -60,6 +60,8 @@ def test_a_cell_gives_what_training_its_seeds_gives(results):
         assert run.data == fingerprint(GraphSource(GRAPH).load())
         assert 0 <= run.factors["routing_entropy"] <= 1
         assert 0 < run.factors["edge_attribution"] <= 1
+        assert 0 <= run.factors["dci_disentanglement"] <= 1
+        assert run.factors["correlation_ratio"] > 0
     assert {"micro_f1", "macro_f1_at_0.5"} < set(found[0].scores["test"])
 
 

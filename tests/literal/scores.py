@@ -28,14 +28,12 @@ def sigmoid_loss(logits, y, mask):
     return sum(losses) / len(losses)
 
 
-def total_loss(classification, space, diversity, lambda_space, lambda_div):
-    """Eq. 7; ``space`` and ``diversity`` hold one loss per layer."""
-    layers = len(space)
+def total_loss(classification, regularizers):
+    """Eq. 7; ``regularizers`` holds pairs of a weight and one loss per layer."""
     total = classification
-    for number in range(1, layers + 1):
-        weight = 10.0 ** (number - layers)
-        total += weight * lambda_space * space[number - 1]
-        total += weight * lambda_div * diversity[number - 1]
+    for weight, losses in regularizers:
+        for number, loss in enumerate(losses, start=1):
+            total += weight * 10.0 ** (number - len(losses)) * loss
     return total
 
 

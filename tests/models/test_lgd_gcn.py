@@ -11,12 +11,12 @@ import torch
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.models import LGDGCN, build
 from lgdgcn.nn import VARIANTS, FactorProjection, LGDConv
-from literal import aggregation, latent_space, routing
+from literal import aggregation, latent_space, routing, voting
 from literal.seeds import seeds
 from models.toy import toy_graph
 
 SEEDS = seeds(2)
-BOTH = pytest.mark.parametrize("variant", ["paper", "released"])
+EVERY = pytest.mark.parametrize("variant", VARIANTS)
 
 
 def network(seed=0, dtype=torch.float64, **options):
@@ -32,18 +32,26 @@ def network(seed=0, dtype=torch.float64, **options):
 # Against the paper, step by step
 
 
+def literal_units(model, layer, h, edge_index, is_first):
+    variant = model.variant
+    projection = layer.projection or (model.projection if is_first else None)
+    if projection is None:
+        z = np.array([[routing.normalise(u) for u in np.split(row, 4)] for row in h])
+    else:
+        weight, bias = (p.detach().numpy() for p in projection.parameters())
+        if variant.class_units:
+            scores = (h @ weight + bias).reshape(len(h), 4, -1)
+            return voting.vote(scores, edge_index, layer.iterations, layer.tau)[0]
+        z = latent_space.projection(h, weight, bias, 4)
+    flags = variant.uniform_start, variant.normalize_last
+    return routing.route(z, edge_index, layer.iterations, layer.tau, *flags)[0]
+
+
 def literal_forward(model, x, edge_index):
     """The network in numpy; returns class scores and every layer's local and global units."""
     variant, h, outputs = model.variant, x.numpy(), []
     for layer in model.layers:
-        projection = layer.projection or (model.projection if not outputs else None)
-        if projection is None:
-            z = np.array([[routing.normalise(u) for u in np.split(row, 4)] for row in h])
-        else:
-            weight, bias = (p.detach().numpy() for p in projection.parameters())
-            z = latent_space.projection(h, weight, bias, 4)
-        flags = variant.uniform_start, variant.normalize_last
-        local, _ = routing.route(z, edge_index, layer.iterations, layer.tau, *flags)
+        local = literal_units(model, layer, h, edge_index, is_first=not outputs)
         units = local.copy()
         if layer.has_latent_graph:
             for m in range(4):
@@ -56,11 +64,14 @@ def literal_forward(model, x, edge_index):
                     units[:, m] = aggregation.released(choice(points, layer.k), points)
         outputs.append((local, units))
         h = units.reshape(len(units), -1)
+    if variant.class_units:
+        start, weight = model.classifier.start, model.classifier.weight
+        return voting.label_scores(units, start.numpy(), weight.detach().numpy()), outputs
     weight, bias = (p.detach().numpy() for p in model.classifier.parameters())
     return h @ weight.T + bias, outputs
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("graph", ["knn", "cknn"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_network_equals_the_literal_composition(seed, graph, variant):
@@ -75,13 +86,14 @@ def test_the_network_equals_the_literal_composition(seed, graph, variant):
     assert torch.equal(model(data.x, data.edge_index), output.logits)
 
 
+@pytest.mark.parametrize("variant", ["paper", "sharp"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_regularization_weighs_layers_by_powers_of_ten(seed):
+def test_regularization_weighs_layers_by_powers_of_ten(seed, variant):
     data = toy_graph(20, seed=seed, dtype=torch.float64)
-    model = network(seed, num_layers=3)
+    model = network(seed, num_layers=3, variant=variant)
     layers = model.disentangle(data.x, data.edge_index).layers
     model.before_loss(layers)
-    space = diversity = 0.0
+    space = diversity = edge = 0.0
     for weight, layer, output in zip([0.01, 0.1, 1], model.layers, layers, strict=True):
         statistics = layer.latent_space
         statistics.cov += 0.3 * torch.eye(6)  # wide enough for the factors to overlap
@@ -90,10 +102,14 @@ def test_regularization_weighs_layers_by_powers_of_ten(seed):
         space += weight * latent_space.space_loss(*arrays, "scaled").mean()
         volume = latent_space.diversity(*arrays, "scaled", jitter=1e-6)
         diversity += weight * -np.log(volume).mean()
-    losses = model.regularization(layers)
+        edge += weight * voting.edge_loss(arrays[0], data.edge_index)
+    losses = model.regularization(layers, data.edge_index)
     np.testing.assert_allclose(losses["space"].item(), space, rtol=1e-8)
     np.testing.assert_allclose(losses["diversity"].item(), diversity, rtol=1e-6)
     assert diversity > 0.1
+    assert ("edge" in losses) == (variant == "sharp")
+    if variant == "sharp":
+        np.testing.assert_allclose(losses["edge"].item(), edge, rtol=1e-8)
 
 
 def test_dropout_acts_in_training_only():
@@ -109,7 +125,7 @@ def test_dropout_acts_in_training_only():
 # What must not change the result
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("seed", SEEDS)
 def test_node_order_does_not_matter(seed, variant):
     data = toy_graph(seed=seed, dtype=torch.float64)
@@ -121,7 +137,7 @@ def test_node_order_does_not_matter(seed, variant):
     torch.testing.assert_close(got, want, rtol=0, atol=1e-5)
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("seed", SEEDS)
 def test_edge_order_does_not_matter(seed, variant):
     data = toy_graph(seed=seed, dtype=torch.float64)
@@ -150,14 +166,14 @@ def test_the_input_is_left_alone():
     assert gradient.isfinite().all()
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 def test_the_dtype_is_kept_and_the_result_is_finite(variant, dtype):
     data = toy_graph(dtype=torch.float32)
     model = network(dtype=dtype, variant=variant)
     output = model.disentangle(data.x.to(dtype), data.edge_index)
     model.before_loss(output.layers)
-    losses = model.regularization(output.layers)
+    losses = model.regularization(output.layers, data.edge_index)
     assert output.logits.dtype == dtype
     sum(losses.values(), start=output.logits.float().square().sum()).backward()
     for tensor in (output.logits, *losses.values(), *(p.grad for p in model.parameters())):
@@ -169,19 +185,20 @@ def test_the_dtype_is_kept_and_the_result_is_finite(variant, dtype):
 # Small and strange graphs
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("features", ["random", "zero", "constant"])
 def test_few_nodes_without_edges(variant, nodes, features):
     torch.manual_seed(0)
     x = {"random": torch.rand, "zero": torch.zeros, "constant": torch.ones}[features](nodes, 12)
     model = network(dtype=torch.float32, variant=variant, k=4).train()
+    edges = torch.zeros(2, 0, dtype=torch.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LGDWarning)
-        output = model.disentangle(x, torch.zeros(2, 0, dtype=torch.int64))
+        output = model.disentangle(x, edges)
         model.before_loss(output.layers)
         model.after_step(output.layers)
-    losses = model.regularization(output.layers)
+    losses = model.regularization(output.layers, edges)
     assert output.logits.shape == (nodes, 3)
     assert output.layers[0].edge_factors.shape == (0, 4)
     sum(losses.values(), start=output.logits.sum()).backward()
@@ -189,21 +206,21 @@ def test_few_nodes_without_edges(variant, nodes, features):
         assert tensor.isfinite().all()
 
 
-@BOTH
+@EVERY
 def test_isolated_nodes_and_zero_rows(variant):
     data = toy_graph()
-    keep = (data.edge_index > 5).all(0)
+    edges = data.edge_index[:, (data.edge_index > 5).all(0)]
     data.x[:3] = 0
     model = network(dtype=torch.float32, variant=variant)
-    output = model.disentangle(data.x, data.edge_index[:, keep])
+    output = model.disentangle(data.x, edges)
     model.before_loss(output.layers)
-    losses = model.regularization(output.layers)
+    losses = model.regularization(output.layers, edges)
     sum(losses.values(), start=output.logits.sum()).backward()
     for tensor in (output.logits, *losses.values(), *(p.grad for p in model.parameters())):
         assert tensor.isfinite().all()
 
 
-@BOTH
+@EVERY
 def test_hidden_size_must_be_a_multiple_of_the_factors(variant):
     with pytest.raises(InputError, match=r"64.*5 factors"):
         LGDGCN(12, 64, 3, factors=5, variant=variant)
@@ -216,19 +233,21 @@ def test_unknown_variant():
         LGDGCN(12, 64, 3, variant="papr")
 
 
-# The two readings of the paper: every difference shows
+# The readings of the paper: every difference shows
 
 
 def test_shared_projection():
-    paper, released = (network(variant=v, num_layers=3) for v in ("paper", "released"))
-    count = {m: sum(p.numel() for p in m.parameters()) for m in (paper, released)}
-    classifier = 24 * 3 + 3
-    assert count[paper] == (12 * 24 + 24) + 2 * (24 * 24 + 24) + classifier
-    assert count[released] == (12 * 24 + 24) + classifier
+    models = {variant: network(variant=variant, num_layers=3) for variant in VARIANTS}
+    count = {v: sum(p.numel() for p in model.parameters()) for v, model in models.items()}
+    first, second, classifier = 12 * 24 + 24, 24 * 24 + 24, 24 * 3 + 3
+    assert count["paper"] == first + 2 * second + classifier
+    assert count["released"] == first + classifier
+    assert count["sharp"] == count["paper"] - 3  # a label is as likely as its classes
 
 
 def test_global_layers():
-    for variant, wanted in {"paper": [True] * 3, "released": [False, False, True]}.items():
+    for variant in VARIANTS:
+        wanted = [False, False, True] if variant == "released" else [True] * 3
         model = network(variant=variant, num_layers=3)
         assert [layer.has_latent_graph for layer in model.layers] == wanted
         assert [layer.latent_space is not None for layer in model.layers] == wanted
@@ -245,11 +264,13 @@ def test_length_of_the_routed_units():
     }
     ones = torch.ones_like(lengths["paper"])
     torch.testing.assert_close(lengths["paper"], ones)
+    torch.testing.assert_close(lengths["sharp"], ones)
     assert (lengths["released"] > 1.1).any()  # grows with the degree
 
 
 def test_precision():
-    for variant, own in {"paper": "scaled", "released": "released"}.items():
+    precisions = {"paper": "scaled", "released": "released", "sharp": "scaled"}
+    for variant, own in precisions.items():
         assert network(variant=variant).layers[-1].latent_space.precision == own
         model = network(variant=variant, precision="exact")
         assert model.layers[-1].latent_space.precision == "exact"
@@ -279,20 +300,20 @@ def test_when_the_statistics_are_updated():
         for _ in range(2):
             layers = model.disentangle(data.x, data.edge_index).layers
             model.before_loss(layers)
-            before = layers[-1].units if variant == "paper" else layers[-1].local_units
+            before = layers[-1].local_units if variant == "released" else layers[-1].units
             if not counts:  # either way the first units set the statistics
                 torch.testing.assert_close(statistics.mean, before.mean(0).detach())
             counts.append(int(statistics.updates))
             model.after_step(layers)
             counts.append(int(statistics.updates))
-        assert counts == {"paper": [1, 2, 2, 3], "released": [1, 1, 2, 2]}[variant]
-        assert statistics.centre == {"paper": "old", "released": "new"}[variant]
+        assert counts == ([1, 1, 2, 2] if variant == "released" else [1, 2, 2, 3])
+        assert statistics.centre == ("new" if variant == "released" else "old")
 
 
 # The switches of the ablation
 
 
-@BOTH
+@EVERY
 @pytest.mark.parametrize(
     ("space", "diversity", "latent_graph"), list(itertools.product([True, False], repeat=3))
 )
@@ -301,8 +322,9 @@ def test_a_switch_removes_its_part(variant, space, diversity, latent_graph):
     model = network(variant=variant, space=space, diversity=diversity, latent_graph=latent_graph)
     output = model.disentangle(data.x, data.edge_index)
     model.before_loss(output.layers)
-    wanted = {name for name, on in {"space": space, "diversity": diversity}.items() if on}
-    assert set(model.regularization(output.layers)) == wanted
+    on = {"space": space, "diversity": diversity, "edge": variant == "sharp"}
+    wanted = {name for name, is_on in on.items() if is_on}
+    assert set(model.regularization(output.layers, data.edge_index)) == wanted
     assert any("latent_space" in name for name in model.state_dict()) == (space or diversity)
     last = output.layers[-1]
     assert torch.equal(last.units, last.local_units) == (not latent_graph)
@@ -312,7 +334,7 @@ def test_a_switch_removes_its_part(variant, space, diversity, latent_graph):
     )
 
 
-@BOTH
+@EVERY
 def test_disengcn_is_lgd_gcn_with_all_off(variant):
     data = toy_graph()
     settings = {"hidden_channels": 24, "num_layers": 2, "variant": variant}
@@ -335,3 +357,37 @@ def test_reset_parameters_starts_over():
     assert not any(layer.latent_space.updates for layer in model.layers)
     assert not torch.equal(model(data.x, data.edge_index), before)
     assert str(model.layers[0]) == "LGDConv(12, 24, M=4, T=7, cknn=3)"
+
+
+# What each factor says
+
+
+@EVERY
+def test_what_the_factors_add_makes_up_a_labels_score(variant):
+    data = toy_graph(dtype=torch.float64)
+    model = network(variant=variant)
+    model.begin(torch.nn.functional.one_hot(data.y, 3))
+    with torch.no_grad():
+        logits, layers = model.disentangle(data.x, data.edge_index)
+        label = torch.randint(3, (36,))
+        shares = model.factor_shares(layers[-1].units, label)
+    assert shares.shape == (36, 4)
+    score = logits[torch.arange(36), label]
+    wanted = score.sigmoid() if variant == "sharp" else score - model.classifier.bias[label]
+    torch.testing.assert_close(shares.sum(1), wanted)
+
+
+def test_label_groups_are_a_switch():
+    y = torch.nn.functional.one_hot(toy_graph().y, 3)
+    models = [network(variant="sharp", label_groups=groups) for groups in (True, False)]
+    before = models[1].classifier.shares()
+    for model in models:
+        model.begin(y)
+    # all three labels exclude each other: one factor has nearly all of each
+    certain = models[0].classifier.shares().view(3, 4, 6).sum(-1).amax(-1)
+    assert (certain > 0.95).all()
+    assert torch.equal(models[1].classifier.shares(), before)
+    paper = network()
+    weight = paper.classifier.weight.clone()
+    paper.begin(y)
+    assert torch.equal(paper.classifier.weight, weight)

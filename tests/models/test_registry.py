@@ -85,9 +85,9 @@ def total_loss(network, data, task):
         else LGDOutput(network(data.x, data.edge_index), [])
     )
     targets = Targets.of([data], "train_mask")
-    weights = torch.tensor([0.5]), torch.tensor([0.01])
+    weights = {"space": torch.tensor([0.5]), "diversity": torch.tensor([0.01])}
     output = output._replace(logits=targets.pick(output.logits))
-    return objective(network, output, task, targets, *weights)["total"]
+    return objective(network, output, task, targets, data.edge_index, weights)["total"]
 
 
 @EVERY

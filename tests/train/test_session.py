@@ -121,10 +121,12 @@ def lines(folder):
     return [json.loads(line) for line in folder.metrics.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("stop_at", [1, 3, 5])
-def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at):
-    data = toy_graph()
-    alone, expected = train_seed(data, SETTINGS, "lgdgcn", 0, CPU)
+@pytest.mark.parametrize(
+    ("stop_at", "variant"), [(1, "paper"), (3, "paper"), (5, "paper"), (3, "sharp")]
+)
+def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at, variant):
+    data, settings = toy_graph(), replace(SETTINGS, variant=variant)
+    alone, expected = train_seed(data, settings, "lgdgcn", 0, CPU)
     stop = StopRequest()
 
     def on_epoch(member, report):
@@ -138,16 +140,16 @@ def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at):
         RunFolder(tmp_path / "run") as folder,
         pytest.raises(StoppedError, match=f"epoch {stop_at} of seed 0") as caught,
     ):
-        train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder, on_epoch=on_epoch, stop=stop)
+        train_seed(data, settings, "lgdgcn", 0, CPU, folder, on_epoch=on_epoch, stop=stop)
     assert caught.value.exit_code == 143
     assert checkpoint.load(folder.checkpoint(0))[1]["progress"]["epoch"] == stop_at
     assert [line["epoch"] for line in lines(folder)] == list(range(1, stop_at + 1))
     with RunFolder(tmp_path / "run", resume=True) as folder:
-        found, trained = train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder)
+        found, trained = train_seed(data, settings, "lgdgcn", 0, CPU, folder)
         assert [line["epoch"] for line in lines(folder)] == list(range(1, 7))
         assert found.scores == alone.scores
         assert same(weights(trained), weights(expected))
-        again, trained = train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder)  # nothing is left
+        again, trained = train_seed(data, settings, "lgdgcn", 0, CPU, folder)  # nothing is left
         assert (again.epochs, again.seconds) == (6, found.seconds)
         assert same(weights(trained), weights(expected))
 

@@ -13,6 +13,7 @@ from lgdgcn.train.objective import objective
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, f1_scores
 from literal import scores as literal
+from literal import voting
 from literal.seeds import seeds
 from models.toy import toy_graph
 
@@ -148,22 +149,25 @@ def forward(network, data):
     return LGDOutput(network(data.x, data.edge_index), [])
 
 
+@pytest.mark.parametrize("variant", ["paper", "sharp"])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_the_objective_is_equation_7(seed, multi_label):
+def test_the_objective_is_equation_7(seed, multi_label, variant):
     data = toy_graph(seed=seed, dtype=torch.float64, multi_label=multi_label)
     task = Task.of(data)
-    settings = Settings(num_layers=3, hidden_channels=24, dropout=0.0)
+    settings = Settings(num_layers=3, hidden_channels=24, dropout=0.0, variant=variant)
     torch.manual_seed(seed)
     models = [build("lgdgcn", settings.as_dict(), 12, task.outputs).double() for _ in range(2)]
     network = stack(models)
     output = forward(network, data)
     network.before_loss(output.layers)
-    weights = torch.tensor([0.3, 0.4]), torch.tensor([0.02, 0.5])
+    given = {"space": [0.3, 0.4], "diversity": [0.02, 0.5], "edge": [0.7, 0.1]}
+    weights = {name: torch.tensor(own, dtype=torch.float64) for name, own in given.items()}
     targets = Targets.of([data], "train_mask")
     output = output._replace(logits=targets.pick(output.logits))
-    terms = objective(network, output, task, targets, *weights)
-    assert list(terms) == ["classification", "space", "diversity", "total"]
+    terms = objective(network, output, task, targets, data.edge_index, weights)
+    names = {"classification", "space", "diversity", "total"}
+    assert set(terms) == (names | {"edge"} if variant == "sharp" else names)
     for member, model in enumerate(models):
         with torch.no_grad():
             output = forward(model, data)
@@ -178,9 +182,13 @@ def test_the_objective_is_equation_7(seed, multi_label):
         classification = (literal.sigmoid_loss if multi_label else literal.cross_entropy)(
             output.logits.tolist(), data.y.tolist(), data.train_mask
         )
+        own = {name: weight[member].item() for name, weight in weights.items()}
         space, diversity = zip(*losses, strict=True)
-        own = [weight[member].item() for weight in weights]
-        want = literal.total_loss(classification, space, diversity, *own)
+        regularizers = [(own["space"], space), (own["diversity"], diversity)]
+        if variant == "sharp":
+            edge = [voting.edge_loss(o.local_units, data.edge_index) for o in output.layers]
+            regularizers.append((own["edge"], edge))
+        want = literal.total_loss(classification, regularizers)
         np.testing.assert_allclose(terms["classification"][member].item(), classification)
         np.testing.assert_allclose(terms["total"][member].item(), want)
 
@@ -188,9 +196,10 @@ def test_the_objective_is_equation_7(seed, multi_label):
 def test_a_baseline_has_one_term():
     data = toy_graph()
     network = stack([build("gcn", {"hidden_channels": 8}, 12, 3)] * 2)
-    targets, weight = Targets.of([data], "train_mask"), torch.ones(2)
+    targets = Targets.of([data], "train_mask")
+    weights = dict.fromkeys(("space", "diversity", "edge"), torch.ones(2))
     output = LGDOutput(targets.pick(network(data.x, data.edge_index)), [])
-    terms = objective(network, output, Task.of(data), targets, weight, weight)
+    terms = objective(network, output, Task.of(data), targets, data.edge_index, weights)
     assert list(terms) == ["classification", "total"]
     assert terms["total"] is terms["classification"]
     assert terms["total"].shape == (2,)

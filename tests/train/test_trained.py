@@ -15,6 +15,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import CheckpointError, InputError
 from lgdgcn.models import MODELS
+from lgdgcn.nn import VARIANTS
 from lgdgcn.train.checkpoint import save_weights
 from lgdgcn.train.session import train_seed
 from lgdgcn.train.trained import TrainedModel, prepared
@@ -60,7 +61,7 @@ def test_every_model_comes_back_as_it_was(tmp_path, model, multi_label):
     assert loaded.task.multi_label == multi_label
 
 
-@pytest.mark.parametrize("variant", ["paper", "released"])
+@pytest.mark.parametrize("variant", VARIANTS)
 def test_float64_features_train_and_reload_in_float64(tmp_path, variant):
     data = toy_graph(dtype=torch.float64)
     trained = trained_on(data, variant=variant)
@@ -97,6 +98,26 @@ def test_the_dominant_factor_adds_most_to_the_score(trained):
     ):
         shares = [(units[m] * weight[logits.argmax(), m]).sum().item() for m in range(2)]
         assert factor[node] == int(np.argmax(shares))
+
+
+def test_the_dominant_factor_of_the_sharp_variant_explains_most_of_the_label(tmp_path):
+    data = toy_graph(multi_label=True)
+    trained_on(data, variant="sharp").save(tmp_path / "model.safetensors")
+    trained = TrainedModel.load(tmp_path / "model.safetensors")
+    output = trained(data)
+    factor = trained.dominant_factors(output)
+    shares = trained.model.classifier.shares().detach().view(6, 2, 4)
+    assert (shares.flatten(1).amax(1) > 0.9).all()  # the groups came back, too
+    for node, (units, logits) in enumerate(
+        zip(output.layers[-1].units, output.logits, strict=True)
+    ):
+        classes = units.square() / units.square().sum(-1, keepdim=True)
+        parts = (classes * shares[logits.argmax()]).sum(-1)
+        assert factor[node] == parts.argmax()
+        assert parts.sum() == pytest.approx(logits.max().sigmoid().item(), abs=1e-5)
+
+
+def test_models_without_factors_have_no_dominant_one():
     gcn = trained_on(toy_graph(), "gcn", epochs=1)
     assert gcn.dominant_factors(gcn(toy_graph())) is None
 

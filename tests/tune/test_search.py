@@ -192,13 +192,14 @@ def trained(monkeypatch):
     """What was trained as finalists: numbers and seeds; the scores are made up."""
     seen = []
 
-    def scored(contestants, graphs, *_, on_epoch):
+    def scored(contestants, graphs, *_, on_epoch, measured):
         for one in contestants:
             assert set(one.seeds) <= set(graphs)
             seen.append((one.number, list(one.seeds)))
             for place, runner in enumerate(one.runners):
                 runner.best = 0.5 + 0.01 * (one.number % 4) + 0.001 * place
             one.failure = "diverged" if one.number == 3 else None
+            one.factors = {"routing_entropy": 0.5} if measured and one.number == 5 else {}
             on_epoch()
             yield one
 
@@ -288,10 +289,18 @@ def test_two_machines_keep_each_others_finalists(trained):
     assert {f"fresh:{n}" for n in range(6)} <= set(study.user_attrs)
 
 
+def test_how_finalists_tell_factors_apart_is_kept(trained):
+    study = study_of([0.1 * number for number in range(6)])
+    for _ in range(2):  # the second time it is read back
+        known = {one.number: one.factors for one in final(quest_of(), study)}
+        assert {number for number in known if known[number]} == {5}
+        assert known[5] == {"routing_entropy": 0.5}
+
+
 def test_a_finalist_without_memory_may_be_tried_on_another_device(trained, monkeypatch):
     study = study_of([0.9, 0.8])
 
-    def crowded(contestants, *_, on_epoch):
+    def crowded(contestants, *_, on_epoch, measured):
         for one in contestants:
             one.failure = contest.OUT_OF_MEMORY if one.number == 0 else None
             yield one

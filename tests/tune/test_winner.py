@@ -71,6 +71,13 @@ def test_it_says_how_it_was_found(tmp_path):
     }
 
 
+def test_it_says_how_well_factors_are_told_apart(tmp_path):
+    best = Finalist(7, PARAMS, (0.8,), {"edge_attribution": 0.123456, "routing_entropy": 0.5})
+    path = write_preset(tmp_path, quest_of(), study_of(), [best], COMMAND)
+    about = tomllib.loads(path.read_text(encoding="utf-8"))["preset"]
+    assert (about["edge_attribution"], about["routing_entropy"]) == (0.1235, 0.5)
+
+
 @pytest.mark.parametrize(
     ("graph", "model", "variant", "name"),
     [

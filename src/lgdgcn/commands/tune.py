@@ -11,9 +11,10 @@ import optuna
 
 from lgdgcn.commands.console import out, percent, print_table
 from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
-from lgdgcn.config import preset, resolve
+from lgdgcn.config import parse_assignments, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
+from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import make_folder, write_csv
@@ -39,6 +40,7 @@ def tune(
     trials: int,
     seeds: int,
     space: Path | None,
+    assignments: list[str],
     storage: str | None,
     workers: int,
     resume: bool,
@@ -57,7 +59,7 @@ def tune(
     settle()
     share_threads(workers)
     data = source.load()
-    chosen = _space(space, model, variant, data.y.dim() == 2)
+    chosen = _space(space, model, variant, data.y.dim() == 2, parse_assignments(assignments))
     variant = chosen.settings.get("variant")
     quest = Quest(source, model, chosen, seeds, where)
     quest.check(data)
@@ -68,7 +70,7 @@ def tune(
         study = job.open(resume=resume)
         _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
         finalists = _search(job, study, workers)
-        command = _command(source, model, variant, trials, seeds, space)
+        command = _command(source, model, variant, trials, seeds, space, assignments)
         file = write_preset(path, quest, study, finalists, command)
         plot_history(study, path / "history")
         plot_importance(study, path / "importance")
@@ -93,21 +95,33 @@ def _search(job: Job, study: "optuna.Study", workers: int) -> list[Finalist]:
         return final(job.quest, study, on_epoch)
 
 
-def _space(file: Path | None, model: str, variant: str | None, multi_label: bool) -> Space:
+def _space(
+    file: Path | None,
+    model: str,
+    variant: str | None,
+    multi_label: bool,
+    given: dict[str, Any] | None = None,
+) -> Space:
     """What to search; its settings stand on the model's preset for any graph.
 
-    The variant is among them where the model has any.
+    The variant is among them where the model has any; what is given is not searched.
     """
-    space = default_space(model, multi_label) if file is None else read_space(file)
+    given = given or {}
+    space = default_space(model, multi_label, variant) if file is None else read_space(file)
     if "variant" in space.ranges:
         raise InputError(f"{file}: variant cannot be searched; search twice, with --variant")
     settings = {k: v for k, v in space.settings.items() if k != "variant"}
     if MODELS[model].cls is LGDGCN:
         settings["variant"] = variant or space.settings.get("variant", "paper")
         resolve({"variant": settings["variant"]})
+    if "variant" in given:
+        raise InputError("--set variant: choose it with --variant")
+    ranges = {name: ends for name, ends in space.ranges.items() if name not in given}
+    starts = tuple({k: v for k, v in one.items() if k not in given} for one in space.starts)
     shipped = preset("", model, settings.get("variant"))
-    fixed = {name: value for name, value in shipped.items() if name not in space.ranges}
-    return replace(space, settings={**fixed, **settings})
+    fixed = {name: value for name, value in shipped.items() if name not in ranges}
+    resolve({**fixed, **settings, **given})
+    return replace(space, ranges=ranges, settings={**fixed, **settings, **given}, starts=starts)
 
 
 def _study_name(source: GraphSource, model: str, variant: str | None) -> str:
@@ -136,12 +150,15 @@ def _command(
     trials: int,
     seeds: int,
     space: Path | None,
+    assignments: list[str],
 ) -> str:
     parts = ["lgdgcn", "tune", source.dataset, *graph_options(source), "--model", model]
     parts += ["--variant", variant] if variant else []
     parts += ["--trials", str(trials)]
     parts += ["--seeds", str(seeds)] if seeds != LEAST_SEEDS else []
     parts += ["--space", space.name] if space else []
+    for assignment in assignments:
+        parts += ["--set", assignment]
     return shlex.join(parts)
 
 
@@ -161,7 +178,20 @@ def _print(name: str, study: "optuna.Study", finalists: list[Finalist]) -> None:
         [f"{len(best[0].scores)} fresh seeds", *(percent(one.mean) for one in best)],
         ["±", *(percent(one.std) for one in best)],
         ["in the search", *(percent(first[one.number]) for one in best)],
+        *_told_apart(best),
         *rows_of_settings([one.params for one in best]),
     ]
     title = f"{name}: validation in %, the best first"
     print_table(title, ["trial", *(str(one.number) for one in best)], rows)
+
+
+def _told_apart(finalists: list[Finalist]) -> list[list[str]]:
+    """Rows of the headline measures that finalists have; not in per cent, nor searched for."""
+    known = [name for name in HEADLINE if any(name in one.factors for one in finalists)]
+    return [
+        [
+            MEASURES[name].title,
+            *(f"{one.factors[name]:.3f}" if name in one.factors else "–" for one in finalists),
+        ]
+        for name in known
+    ]

@@ -6,7 +6,16 @@ from typing import Literal, NamedTuple, cast
 from torch import Tensor, nn
 
 from lgdgcn.errors import InputError
-from lgdgcn.nn import VARIANTS, Disentangled, FactorProjection, LatentSpace, LGDConv, dropout
+from lgdgcn.nn import (
+    VARIANTS,
+    Disentangled,
+    FactorProjection,
+    LabelHead,
+    LatentSpace,
+    LGDConv,
+    dropout,
+    edge_loss,
+)
 
 __all__ = ["LGDGCN", "LGDOutput"]
 
@@ -37,7 +46,9 @@ class LGDGCN(nn.Module):
         diversity: Whether the diversity loss is part of training.
         latent_graph: Whether layers aggregate along their latent graphs.
         precision: What stands for the inverse covariance; the variant's own by default.
-        variant: ``"paper"`` (the text) or ``"released"`` (the authors' code).
+        label_groups: Whether :meth:`begin` gives labels that exclude each other one factor (sharp).
+        variant: ``"paper"`` (the text), ``"released"`` (the authors' code) or ``"sharp"`` (units
+            that are classes).
 
     Example:
         >>> import torch
@@ -64,6 +75,7 @@ class LGDGCN(nn.Module):
         diversity: bool = True,
         latent_graph: bool = True,
         precision: Literal["variant", "scaled", "exact", "released"] = "variant",
+        label_groups: bool = True,
         variant: str = "paper",
     ) -> None:
         super().__init__()
@@ -72,6 +84,7 @@ class LGDGCN(nn.Module):
         self.variant = VARIANTS[variant]
         self.space = space
         self.diversity = diversity
+        self.label_groups = label_groups
         self.dropout = dropout
         shared = self.variant.shared_projection
         self.projection = (
@@ -97,7 +110,8 @@ class LGDGCN(nn.Module):
                 )
             )
         self.layers = cast("Sequence[LGDConv]", nn.ModuleList(layers))
-        self.classifier = nn.Linear(hidden_channels, out_channels)
+        head = LabelHead if self.variant.class_units else nn.Linear
+        self.classifier: LabelHead | nn.Linear = head(hidden_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draw new weights and forget all statistics."""
@@ -136,16 +150,38 @@ class LGDGCN(nn.Module):
 
     def classify(self, units: Tensor, pick: Callable[[Tensor], Tensor] | None = None) -> Tensor:
         """Return the class scores of the nodes with these units, see :meth:`disentangle`."""
-        h = self._dropped(units)
+        head = self.classifier
+        h = head.classes(units) if isinstance(head, LabelHead) else units.flatten(-2)
+        h = dropout(h, self.dropout, self.training)
         h = h if pick is None else pick(h)
-        return h @ self.classifier.weight.mT + self.classifier.bias.unsqueeze(-2)
+        if isinstance(head, LabelHead):
+            return head(h)  # type: ignore[no-any-return]
+        return h @ head.weight.mT + head.bias.unsqueeze(-2)
+
+    def factor_shares(self, units: Tensor, label: Tensor) -> Tensor:
+        """What each factor adds to one label's score of every node ``[N, M]``; both are sums."""
+        head = self.classifier
+        if isinstance(head, LabelHead):
+            evidence, weight = head.classes(units), head.shares()
+        else:
+            evidence, weight = units.flatten(-2), head.weight
+        return (evidence * weight[label]).view_as(units).sum(-1)
+
+    def begin(self, y: Tensor) -> None:
+        """Prepare the classifier for the training nodes' label sets ``[n, C]``."""
+        if isinstance(self.classifier, LabelHead) and self.label_groups:
+            self.classifier.begin(y, self.layers[-1].factors)
 
     def _dropped(self, units: Tensor) -> Tensor:
         return dropout(units.flatten(-2), self.dropout, self.training)
 
-    def regularization(self, layers: list[Disentangled]) -> dict[str, Tensor]:
-        r"""Space and diversity loss, layer l weighted by :math:`10^{l-L}` (Eq. 7)."""
+    def regularization(self, layers: list[Disentangled], edge_index: Tensor) -> dict[str, Tensor]:
+        r"""Space, diversity and edge loss, layer l weighted by :math:`10^{l-L}` (Eq. 7)."""
         losses: dict[str, Tensor] = {}  # [*] each
+        if self.variant.class_units:
+            for depth, output in enumerate(layers, start=1):
+                loss = 10.0 ** (depth - len(layers)) * edge_loss(output.local_units, edge_index)
+                losses["edge"] = losses.get("edge", 0) + loss
         for depth, space, output in self._latent_spaces(layers):
             weight = 10.0 ** (depth - len(layers))
             if self.space:

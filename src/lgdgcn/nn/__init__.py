@@ -1,6 +1,10 @@
 """The paper's mathematics, one section per file."""
 
+from lgdgcn.nn.class_units import class_units, vote
 from lgdgcn.nn.dropout import RandomStreams, dropout, dropout_everywhere
+from lgdgcn.nn.edge_mixture import edge_loss
+from lgdgcn.nn.label_groups import label_groups
+from lgdgcn.nn.label_head import LabelHead
 from lgdgcn.nn.latent_graph import LatentGraph, cknn_graph, knn_graph, latent_graph
 from lgdgcn.nn.latent_space import LatentSpace, diversity, diversity_loss, space_loss
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
@@ -13,17 +17,22 @@ __all__ = [
     "Disentangled",
     "FactorProjection",
     "LGDConv",
+    "LabelHead",
     "LatentGraph",
     "LatentSpace",
     "RandomStreams",
     "Variant",
     "cknn_graph",
+    "class_units",
     "diversity",
     "diversity_loss",
     "dropout",
     "dropout_everywhere",
+    "edge_loss",
     "knn_graph",
+    "label_groups",
     "latent_graph",
     "route",
     "space_loss",
+    "vote",
 ]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from lgdgcn.nn.class_units import vote
 from lgdgcn.nn.gaussian import Precision
 from lgdgcn.nn.latent_graph import GraphKind, latent_graph
 from lgdgcn.nn.latent_space import LatentSpace
@@ -116,10 +117,17 @@ class LGDConv(nn.Module):
 
     def disentangle(self, x: Tensor, edge_index: Tensor) -> Disentangled:
         """Run the layer and return everything it found out (Alg. 1)."""
-        # Lines 1-3: project.
+        local, edge_factors = self._route(x, edge_index)
+        # Lines 7-10: build one graph per factor and average along it.
+        units = self._aggregate(local) if self.has_latent_graph else local
+        return Disentangled(units, local, edge_factors)
+
+    def _route(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+        """Project (lines 1-3) and route the neighbours to factors (lines 4-5)."""
+        if self.projection is not None and self.variant.class_units:
+            return vote(self.projection.scores(x), edge_index, self.iterations, self.tau)
         z = split_factors(x, self.factors) if self.projection is None else self.projection(x)
-        # Lines 4-5: route the neighbours to factors.
-        local, edge_factors = route(
+        return route(
             z,
             edge_index,
             self.iterations,
@@ -127,9 +135,6 @@ class LGDConv(nn.Module):
             uniform_start=self.variant.uniform_start,
             normalize_last=self.variant.normalize_last,
         )
-        # Lines 7-10: build one graph per factor and average along it.
-        units = self._aggregate(local) if self.has_latent_graph else local
-        return Disentangled(units, local, edge_factors)
 
     def _aggregate(self, local: Tensor) -> Tensor:
         own_k = self.own_k if self.own_k.dim() else None

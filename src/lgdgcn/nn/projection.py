@@ -74,8 +74,12 @@ class FactorProjection(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Project the nodes (Eq. 1)."""
+        return unit_length(self.scores(x).relu())
+
+    def scores(self, x: Tensor) -> Tensor:
+        """The affine maps alone, ``[*, N, M, d]``."""
         h = matmul(x, self.weight) + self.bias.unsqueeze(-2)
-        return split_factors(h.relu(), self.factors)
+        return h.reshape(*h.shape[:-1], self.factors, -1)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.in_channels}, {self.out_channels}, M={self.factors})"

@@ -1,4 +1,4 @@
-"""Where the paper's text and the authors' released code differ, as one small table of choices."""
+"""Where the paper's text, the authors' code and our sharp routing differ, as a table of choices."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,6 +23,10 @@ class Variant:
         statistics: When means and covariances are updated: ``"after_step"`` from the aggregated
             units of the updated network around the old mean (Alg. 2), or ``"before_loss"`` from
             the routed units around their new mean.
+        class_units: Units are classes of their factor: neighbours vote for them
+            (:func:`~lgdgcn.nn.class_units.vote`), labels belong to them
+            (:class:`~lgdgcn.nn.label_head.LabelHead`), and edges are evidence for them
+            (:func:`~lgdgcn.nn.edge_mixture.edge_loss`).
     """
 
     shared_projection: bool
@@ -33,6 +37,7 @@ class Variant:
     one_sided_weight: float
     precision: Precision
     statistics: Literal["after_step", "before_loss"]
+    class_units: bool = False
 
 
 VARIANTS = {
@@ -55,5 +60,16 @@ VARIANTS = {
         one_sided_weight=0.5,
         precision="released",
         statistics="before_loss",
+    ),
+    "sharp": Variant(
+        shared_projection=False,
+        uniform_start=False,
+        normalize_last=True,
+        global_layers="every",
+        normalization="symmetric",
+        one_sided_weight=1.0,
+        precision="scaled",
+        statistics="after_step",
+        class_units=True,
     ),
 }

@@ -15,6 +15,7 @@ OWN = (  # settings in which members may differ
     "dropout",
     "lambda_space",
     "lambda_div",
+    "lambda_edge",
     "update_rate",
     "k",
     "tau",

@@ -1,5 +1,7 @@
 """The total loss, term by term (Eq. 7)."""
 
+from collections.abc import Mapping
+
 from torch import Tensor, nn
 
 from lgdgcn.models import LGDGCN, LGDOutput
@@ -14,25 +16,34 @@ def objective(
     output: LGDOutput,
     task: Task,
     targets: Targets,
-    lambda_space: Tensor,
-    lambda_div: Tensor,
+    edge_index: Tensor,
+    weights: Mapping[str, Tensor],
 ) -> dict[str, Tensor]:
     r"""Return the terms of every member's loss and their sum, ``[R]`` each.
 
     The class scores are those of the target nodes alone, ``[R, n, C]``.
 
     .. math:: L_{total} = L_{cls} + \sum_l 10^{l-L} (\lambda_{space} L_{space}^{(l)}
-        + \lambda_{div} L_{div}^{(l)})
+        + \lambda_{div} L_{div}^{(l)} + \lambda_{edge} L_{edge}^{(l)})
+
+    Args:
+        model: The members' network.
+        output: What it says.
+        task: What is predicted.
+        targets: The nodes that are trained on.
+        edge_index: Edges. Shape ``[2, E]``.
+        weights: The members' :math:`\lambda` of ``space``, ``diversity`` and ``edge``, each
+            ``[R]``.
 
     Returns:
-        ``classification``, for LGD-GCN ``space`` and ``diversity`` where they are on (before
-        their weights), and ``total``.
+        ``classification``, for LGD-GCN the others where they are on (before their weights), and
+        ``total``.
     """
     total = task.loss(output.logits, targets)
     terms = {"classification": total}
     if isinstance(model, LGDGCN):
-        terms |= model.regularization(output.layers)
-    for name, weight in (("space", lambda_space), ("diversity", lambda_div)):
+        terms |= model.regularization(output.layers, edge_index)
+    for name, weight in weights.items():
         if name in terms:
             total = total + weight * terms[name]
     return {**terms, "total": total}

@@ -178,8 +178,9 @@ class Population:
         output = self._forward(streams)
         if isinstance(self.network, LGDGCN):
             self.network.before_loss(output.layers, first_epoch=self._fresh)
-        weights = self.own.lambda_space, self.own.lambda_div
-        terms = objective(self.network, output, self.task, self.targets, *weights)
+        terms = objective(
+            self.network, output, self.task, self.targets, self.edge_index, self.own.weights
+        )
         terms["total"].sum().backward()  # type: ignore[no-untyped-call]
         self._optimize()
         return {name: term.detach() for name, term in terms.items()}

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from lgdgcn import kernels
 from lgdgcn.errors import InputError
-from lgdgcn.models import build
+from lgdgcn.models import LGDGCN, build
 from lgdgcn.models.stacked import lone_names, stack
 from lgdgcn.runtime import set_seed
 from lgdgcn.train.member import OWN, Member, MemberState, Progress
@@ -46,6 +47,9 @@ def lone_model(name: str, member: Member, graph: Data, outputs: int) -> nn.Modul
     """A member's model as its seed draws it, on the device of its graph."""
     set_seed(member.seed)
     model = build(name, member.settings.as_dict(), graph.x.size(1), outputs)
+    if isinstance(model, LGDGCN):
+        known = graph.y[graph.train_mask]
+        model.begin(F.one_hot(known, outputs) if known.dim() == 1 else known)
     return model.to(graph.x.device, graph.x.dtype)
 
 
@@ -64,6 +68,7 @@ class Columns(NamedTuple):
     rate: Tensor  # of dropout
     lambda_space: Tensor
     lambda_div: Tensor
+    lambda_edge: Tensor
     epochs: Tensor
     patience: Tensor
     seed: Tensor
@@ -87,10 +92,20 @@ class Columns(NamedTuple):
             real("dropout").clamp(max=_HIGHEST_RATE),
             real("lambda_space"),
             real("lambda_div"),
+            real("lambda_edge"),
             whole("epochs"),
             whole("patience"),
             torch.tensor(seeds, device=device),
         )
+
+    @property
+    def weights(self) -> dict[str, Tensor]:
+        """The weights of the losses beside the classification's, by name."""
+        return {
+            "space": self.lambda_space,
+            "diversity": self.lambda_div,
+            "edge": self.lambda_edge,
+        }
 
 
 class Standing(NamedTuple):

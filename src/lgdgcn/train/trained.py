@@ -61,12 +61,11 @@ class TrainedModel:
         return LGDOutput(self.model(data.x, data.edge_index), [])
 
     def dominant_factors(self, output: LGDOutput) -> Tensor | None:
-        """Factor that adds most to each node's highest score ``[N]``; the classifier is linear."""
+        """Factor that adds most to each node's highest score ``[N]``."""
         if not isinstance(self.model, LGDGCN):
             return None
-        units = output.layers[-1].units  # [N, M, d]
-        weight = self.model.classifier.weight[output.logits.argmax(-1)]  # [N, M * d]
-        return (units * weight.view_as(units)).sum(-1).argmax(-1)
+        shares = self.model.factor_shares(output.layers[-1].units, output.logits.argmax(-1))
+        return shares.argmax(-1)
 
     def save(self, path: Path) -> None:
         """Write the weights (safetensors) with the description of the model in the header."""

@@ -69,10 +69,10 @@ def read_space(path: Path) -> Space:
     return _checked(document, str(path))
 
 
-def default_space(model: str, multi_label: bool) -> Space:
-    """The shipped search space of a model: the paper's ranges."""
+def default_space(model: str, multi_label: bool, variant: str | None = None) -> Space:
+    """The shipped search space of a model: the paper's ranges, or its variant's own."""
     folder = resources.files("lgdgcn") / "tune" / "spaces"
-    names = [f"{model}-multilabel", model] if multi_label else [model]
+    names = [f"{model}-{variant}", *([f"{model}-multilabel"] if multi_label else []), model]
     for name in names:
         file = folder / f"{name}.toml"
         if file.is_file():

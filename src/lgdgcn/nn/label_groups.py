@@ -1,0 +1,65 @@
+"""Which labels belong together: those of one factor exclude each other."""
+
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+__all__ = ["label_groups"]
+
+_RESTARTS = 8
+_STEPS = 200
+_COLDEST = 16.0  # steps from 0.3 to this inverse temperature, in nodes
+_PARTS = 8  # labels move in so many turns: all at once would swing back and forth
+
+
+def label_groups(y: Tensor, groups: int) -> Tensor:
+    """Deal labels into groups in which they meet as rarely as possible.
+
+    A node has one class per factor, so two labels of one factor never meet. Labels that meet less
+    often than half of what chance would give attract each other, others repel; the groups of
+    lowest energy are found by mean-field annealing, the best of a few starts. Groups may stay
+    empty: labels of a single factor end up in one.
+
+    Args:
+        y: Label sets of the training nodes, 0 or 1. Shape ``[n, C]``.
+        groups: How many groups there may be.
+
+    Returns:
+        The group of every label ``[C]``; the same for the same input.
+
+    Example:
+        >>> sizes, colours = torch.eye(2).repeat(8, 1), torch.eye(2).repeat_interleave(8, 0)
+        >>> label_groups(torch.cat([sizes, colours], 1), 2).unique_consecutive().numel()
+        2
+    """
+    y = y.detach().cpu().double()
+    met = y.t() @ y
+    rows = tuple(map(tuple, met.tolist()))
+    return torch.tensor(_best_groups(rows, len(y), groups))
+
+
+@lru_cache(maxsize=64)  # every member of a population asks the same
+def _best_groups(rows: tuple[tuple[float, ...], ...], nodes: int, groups: int) -> list[int]:
+    met = torch.tensor(rows, dtype=torch.float64)
+    chance = met.diagonal().unsqueeze(1) * met.diagonal() / max(1, nodes)
+    energy = met - chance / 2
+    energy.fill_diagonal_(0)
+    generator = torch.Generator().manual_seed(0)
+    starts = [_annealed(energy, groups, generator) for _ in range(_RESTARTS)]
+    return min(starts, key=lambda group: _cost(energy, group, groups)).tolist()
+
+
+def _annealed(energy: Tensor, groups: int, generator: torch.Generator) -> Tensor:
+    labels = len(energy)
+    share = torch.rand(labels, groups, generator=generator, dtype=torch.float64).softmax(1)
+    for cold in torch.logspace(-0.5, torch.tensor(_COLDEST).log10(), _STEPS).tolist():
+        for part in torch.randperm(labels, generator=generator).chunk(_PARTS):
+            share[part] = (-cold * (energy[part] @ share)).softmax(1)
+    return share.argmax(1)
+
+
+def _cost(energy: Tensor, group: Tensor, groups: int) -> float:
+    member = F.one_hot(group, groups).double()
+    return float((member * (energy @ member)).sum())

@@ -1,0 +1,72 @@
+"""Labels as classes of factors: the sharp variant's classifier."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from lgdgcn.kernels import unit_length
+from lgdgcn.nn.label_groups import label_groups
+
+__all__ = ["LabelHead"]
+
+_CERTAINTY = 3.0  # a label starts with e^3 times the weight of all other classes together
+_SMALLEST = 1e-5
+
+
+class LabelHead(nn.Module):
+    r"""Every label is one class of one factor, as far as a softmax can say so.
+
+    .. math:: P(c \mid i) = \sum_{m,k} \operatorname{softmax}(B_c + W_c)_{m,k} \; q_{i,m,k}
+
+    A factor's classes q exclude each other, so labels that share a factor must, too; a label that
+    wants two factors has to split its weight. Where labels start, B, is given by their groups
+    (:func:`~lgdgcn.nn.label_groups.label_groups`); W is learned, and decays back to that start.
+
+    Args:
+        in_channels: Number of classes of all factors together, M * d.
+        out_channels: Number of labels C.
+    """
+
+    start: Tensor
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(out_channels, in_channels))
+        self.register_buffer("start", torch.zeros(out_channels, in_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new weights and forget the groups."""
+        nn.init.normal_(self.weight)
+        self.start.zero_()
+
+    def begin(self, y: Tensor, factors: int) -> None:
+        """Give each group of labels a factor, and each label a class of it.
+
+        Args:
+            y: Label sets of the training nodes. Shape ``[n, C]``.
+            factors: Number of factors M.
+        """
+        channels = self.start.size(1) // factors
+        group = label_groups(y, factors)
+        nn.init.zeros_(self.weight)
+        self.start.zero_()
+        for factor in range(factors):
+            labels = (group == factor).nonzero().flatten()
+            place = factor * channels + torch.arange(len(labels)) % channels
+            self.start[labels, place] = math.log(self.start.size(1)) + _CERTAINTY
+
+    def classes(self, units: Tensor) -> Tensor:
+        """The distributions over each factor's classes, ``[*, N, M, d] -> [*, N, M * d]``."""
+        return unit_length(units).square().flatten(-2)
+
+    def shares(self) -> Tensor:
+        """How much of each label is each class ``[*, C, M * d]``."""
+        return (self.start + self.weight).softmax(-1)
+
+    def forward(self, classes: Tensor) -> Tensor:
+        """Return the labels' log-odds, ``[*, n, M * d] -> [*, n, C]``."""
+        least = max(_SMALLEST, torch.finfo(classes.dtype).eps)  # half types have no 1 - 1e-5
+        chance = (classes @ self.shares().mT).clamp(least, 1 - least)
+        return chance.log() - (-chance).log1p()
