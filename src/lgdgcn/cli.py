@@ -27,14 +27,6 @@ data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_he
 app.add_typer(data_app, name="data")
 
 # Options of several verbs
-Assignments = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change a setting (see: lgdgcn settings); may be repeated.",
-    ),
-]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Features = Annotated[
     str | None, typer.Option(help="Make features from the structure: degree or identity.")
@@ -82,7 +74,14 @@ def train(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of runs, seeded 0, 1, 2 and so on.")] = 1,
-    assignments: Assignments = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting (see: lgdgcn settings); may be repeated.",
+        ),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file of settings, for example a run's config.toml.")
     ] = None,
@@ -134,10 +133,18 @@ def tune(
     space: Annotated[
         Path | None,
         typer.Option(
-            help="TOML file with the ranges to search.", show_default="the paper's ranges"
+            help="TOML file with the ranges to search.",
+            show_default="the paper's ranges; for sharp, ours",
         ),
     ] = None,
-    assignments: Assignments = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Give a setting a value instead of searching it; may be repeated.",
+        ),
+    ] = None,
     storage: Annotated[
         str | None,
         typer.Option(

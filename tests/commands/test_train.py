@@ -104,6 +104,17 @@ def test_comparisons_share_the_length_of_a_run(tmp_path):
     assert result_of(tmp_path / "run/compared/gcn")["runs"][0]["epochs"] == 3
 
 
+def test_what_the_sharp_variant_is_compared_with_has_its_own_preset(tmp_path):
+    short = ["--set", "epochs=2", "--variant", "sharp", "--compare", "disengcn,mlp"]
+    assert call("train", GRAPH, *short, "--out", tmp_path / "run").code == 0
+    own = tomllib.loads((tmp_path / "run/config.toml").read_text())["settings"]
+    assert own == resolve(preset("", "lgdgcn", "sharp"), {"epochs": 2}).as_dict()
+    for model in ("disengcn", "mlp"):
+        file = tmp_path / "run/compared" / model / "config.toml"
+        wanted = resolve(preset("synthetic", model, "paper"), {"epochs": 2})
+        assert tomllib.loads(file.read_text())["settings"] == wanted.as_dict()
+
+
 def test_resuming_finds_an_unfinished_comparison(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     args = ["train", GRAPH, *SMALL, "--set", "epochs=3", "--compare", "gcn"]

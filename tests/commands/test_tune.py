@@ -233,7 +233,7 @@ def test_a_folder_is_known_by_what_it_holds(tmp_path):
 
 
 def job_without_study(tmp_path, storage=None):
-    chosen = command._space(None, "mlp", None, True)
+    chosen = command._space(None, "mlp", None, True, {})
     quest = search.Quest(GraphSource(GRAPH), "mlp", chosen, 3, torch.device("cpu"))
     return processes.Job(quest, "absent", storage or str(tmp_path / "absent.log"), 1, True)
 
@@ -334,7 +334,7 @@ def test_the_models_preset_lies_under_the_fixed_settings(tmp_path):
     assert shipped["num_layers"] == 2 != resolve({}).num_layers
     file = tmp_path / "space.toml"
     file.write_text("[space]\nlr = {low = 0.01, high = 0.3}\n[settings]\npropagation = 3")
-    found = command._space(file, "appnp", None, False)
+    found = command._space(file, "appnp", None, False, {})
     assert "lr" not in found.settings
     rest = {name: value for name, value in shipped.items() if name != "lr"}
     assert found.settings == {**rest, "propagation": 3}
@@ -483,11 +483,41 @@ def test_what_the_table_counts():
         (["--device", "gpu"], ["device is 'gpu'", "use auto, cpu"]),
         (["--space", "absent.toml"], ["absent.toml: no such file"]),
         (["--storage", "mysql://x"], ["mysql"]),
+        (["--set", "variant=sharp"], ["--set variant: choose it with --variant"]),
+        (["--set", "lr"], ["'lr'; write key=value"]),
+        (["--set", "lr=fast"], ["lr is 'fast'; it must be a number"]),
+        (["--set", "dropuot=0"], ["did you mean dropout?"]),
+        (["--set", "factors=0"], ["factors is 0"]),
+        (["--set", "factors=3", "--set", "hidden_channels=64"], ["which 3 factors do not divide"]),
+        (["--set", "lr=1", "--set", "dropout=0"], ["--set leaves nothing to search"]),
     ],
 )
 def test_wrong_arguments(tmp_path, args, words):
     assert tune(tmp_path, *args).refused(*words)
     assert not (tmp_path / "out/study.log").exists()
+
+
+def test_what_is_set_is_not_searched(tmp_path):
+    given = ["--set", "lr=0.02", "--set", "epochs=6"]
+    outcome = tune(tmp_path, *given, trials=2)
+    assert outcome.code == 0
+    assert [sorted(trial.params) for trial in trials_of(tmp_path)] == [["dropout"]] * 2
+    found = tomllib.loads((tmp_path / f"out/{NAME}.toml").read_text())
+    assert (found["settings"]["lr"], found["settings"]["epochs"]) == (0.02, 6)
+    assert found["preset"]["search"].endswith(" --set lr=0.02 --set epochs=6")
+    other = ["--set", "lr=0.03", "--set", "epochs=6"]
+    assert tune(tmp_path, *other, "--resume", trials=2).refused("of another search", "lr: 0.02")
+
+
+def test_the_sharp_variant_has_a_space_and_settings_of_its_own():
+    own, given = preset("", "lgdgcn", "sharp"), {"tau": 0.2, "factors": 3, "latent_graph": True}
+    found = command._space(None, "lgdgcn", "sharp", True, given)
+    assert "lambda_edge" in found.ranges
+    assert not found.ranges.keys() & {*given, "k"}
+    assert found.settings.items() >= given.items()
+    assert found.settings["iterations"] == own["iterations"]
+    assert found.settings["space"] is False
+    assert found.settings_of({}).hidden_channels == 63  # the nearest multiple
 
 
 def test_wrong_spaces(tmp_path):

@@ -391,3 +391,8 @@ def test_label_groups_are_a_switch():
     weight = paper.classifier.weight.clone()
     paper.begin(y)
     assert torch.equal(paper.classifier.weight, weight)
+
+
+def test_units_that_are_classes_need_a_projection():
+    with pytest.raises(InputError, match="need a projection; give in_channels"):
+        LGDConv(None, 8, factors=2, variant=VARIANTS["sharp"])

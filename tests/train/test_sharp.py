@@ -1,12 +1,19 @@
 """What the sharp variant is for: it finds the factors that made a graph, the paper's does not."""
 
+import re
+import warnings
+
 import pytest
 import torch
 
 from lgdgcn.config import preset, resolve
 from lgdgcn.data import synthetic_graph
+from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics import edge_attribution
+from lgdgcn.train.member import Member
+from lgdgcn.train.population import Population
 from lgdgcn.train.session import train_seed
+from lgdgcn.train.stacking import lone_model
 
 GRAPH = synthetic_graph(factors=3, nodes=200, classes=4, average_degree=20, seed=0)
 SIZES = {"factors": 3, "hidden_channels": 12, "epochs": 150}
@@ -45,6 +52,46 @@ def test_without_the_edge_loss_fewer_edges_are_explained():
     _, without = trained("sharp", lambda_edge=0.0)
     _, with_it = trained("sharp")
     assert attribution(with_it) > attribution(without) + 0.02
+
+
+def test_groups_are_those_of_the_training_nodes_alone():
+    settings = resolve(preset("any", "lgdgcn", "sharp"), SIZES)
+
+    def start(graph):
+        return lone_model("lgdgcn", Member(settings), graph, graph.y.size(1)).classifier.start
+
+    other = GRAPH.clone()
+    hidden = (~other.train_mask).nonzero().squeeze(1)
+    other.y[hidden] = 1 - other.y[hidden]
+    assert torch.equal(start(other), start(GRAPH))
+    other.y[:] = torch.eye(12)[torch.arange(200) % 12]
+    assert not torch.equal(start(other), start(GRAPH))
+    split = GRAPH.clone()
+    split.train_mask, split.val_mask = split.val_mask, split.train_mask
+    split.y[GRAPH.train_mask] = torch.eye(12)[0]  # now validation nodes
+    population = Population([GRAPH, split], [Member(settings), Member(settings, 1)])
+    for place, graph in enumerate((GRAPH, split)):
+        assert torch.equal(population.model(place).classifier.start, start(graph))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"hidden_channels": 6}, "a factor has 2 of the 4 classes .* hidden_channels=12 or more"),
+        ({"hidden_channels": 3, "label_groups": False}, "has 1 of the 2 .* hidden_channels=6 "),
+        ({"hidden_channels": 12}, None),
+        ({"hidden_channels": 6, "variant": "paper"}, None),
+    ],
+)
+def test_too_few_classes_are_said_once(changes, words):
+    settings = resolve(preset("any", "lgdgcn", "sharp"), SIZES, {"epochs": 1}, changes)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always", LGDWarning)
+        population = Population(GRAPH, [Member(settings), Member(settings, 1)])
+        population.train()
+        population.model(0)
+    assert len(seen) == (words is not None)
+    assert all(re.search(words, str(one.message)) for one in seen)
 
 
 @pytest.mark.parametrize("changes", [{"label_groups": False}, {"num_layers": 2}, {"factors": 1}])

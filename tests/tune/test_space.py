@@ -182,6 +182,33 @@ def test_no_files(tmp_path):
         read_space(tmp_path / "binary.toml")
 
 
+# What is given
+
+GIVEN = f"[space]\n{LR}factors = {{choices = [6, 12]}}\n[settings]\nhidden_channels = 90\n"
+
+
+def test_what_is_given_is_not_searched(tmp_path):
+    space = read(tmp_path, GIVEN + "[[starts]]\nfactors = 6\nlr = 0.01\n[[starts]]\nfactors = 12")
+    fixed = space.fixing({"factors": 9, "hidden_channels": 27})
+    assert [*fixed.ranges] == ["lr"]
+    assert fixed.settings == {"factors": 9, "hidden_channels": 27}
+    assert fixed.starts == ({"lr": 0.01}, {})
+    assert space.fixing({}) == space
+    assert space.fixing({"factors": 7}).settings_of({}).hidden_channels == 91
+
+
+def test_given_values_are_checked(tmp_path):
+    space = read(tmp_path, GIVEN)
+    for given, words in [
+        ({"factors": "six"}, "must be a whole number"),
+        ({"hidden_channels": -2}, "hidden_channels is -2"),
+        ({"factors": 4, "hidden_channels": 90}, "4 factors do not divide"),
+        ({"factors": 6, "lr": 0.1}, "nothing to search"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            space.fixing(given)
+
+
 # Trials
 
 

@@ -9,6 +9,8 @@ Examples:
 
   lgdgcn train cora --variant released --seeds 10
 
+  lgdgcn train my-graph/ --variant sharp --set factors=3 --set hidden_channels=48
+
   lgdgcn train my-graph/ --set factors=8 --set hidden_channels=64 --out runs/mine
 
   lgdgcn train cora --out runs/cora --resume
@@ -42,6 +44,8 @@ TUNE = """
 Examples:
 
   lgdgcn tune cora --variant released --trials 200
+
+  lgdgcn tune my-graph/ --variant sharp --set factors=3 --set hidden_channels=48
 
   lgdgcn tune my-graph/ --model gcn --trials 50 --space my-space.toml
 

@@ -86,7 +86,7 @@ def train(
         with stop_on_signals() as stop, RunFolder(path, resume=resume, overwrite=overwrite) as run:
             results.append(_train_one(source, load, model, settings, seeds, where, run, stop))
             for other in dict.fromkeys(compare):
-                chosen = resolve(preset(source.preset_name, other, own.get("variant")), shared)
+                chosen = resolve(_compared(source.preset_name, other, own.get("variant")), shared)
                 beside = RunFolder(path / "compared" / other, resume=resume, overwrite=overwrite)
                 with beside:
                     result = _train_one(source, load, other, chosen, seeds, where, beside, stop)
@@ -98,6 +98,13 @@ def train(
     if not own and source.dataset.lower() == source.name:
         _print_notes(source.preset_name, results)
     out.print(f"run folder: {path}", soft_wrap=True)
+
+
+def _compared(graph: str, model: str, variant: str | None) -> Result:
+    """The preset of a model beside another; no model but LGD-GCN has any for the sharp variant."""
+    variants = (variant, "paper", "released") if variant == "sharp" else (variant,)
+    presets = (preset(graph, model, one) for one in variants)
+    return next(filter(None, presets), {})
 
 
 def default_folder(dataset: str, model: str, settings: Settings, resume: bool) -> Path:
@@ -202,7 +209,7 @@ def _print(dataset: str, results: list[Result]) -> None:
         cells.append(_plain(factors.get("dci_disentanglement"), 3))
         cells.append(_plain(factors.get("correlation_ratio"), 2))
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
-        rows.append([MODELS[result["model"]].title, *cells])
+        rows.append([_name(result), *cells])
     count = len(results[0]["runs"])
     title = f"{dataset}, in %" + (f", mean ± std of {count} seeds" if count > 1 else "")
     if multi_label:
@@ -219,6 +226,12 @@ def _print_notes(dataset: str, results: list[Result]) -> None:
 
 def _plain(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _name(result: Result) -> str:
+    """The model, and which reading of it where that is not the paper's text."""
+    title = MODELS[result["model"]].title
+    return title if result["variant"] in (None, "paper") else f"{title} ({result['variant']})"
 
 
 def _mean(values: list[float | None]) -> str:

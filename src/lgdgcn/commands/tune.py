@@ -100,28 +100,25 @@ def _space(
     model: str,
     variant: str | None,
     multi_label: bool,
-    given: dict[str, Any] | None = None,
+    given: dict[str, Any],
 ) -> Space:
     """What to search; its settings stand on the model's preset for any graph.
 
     The variant is among them where the model has any; what is given is not searched.
     """
-    given = given or {}
     space = default_space(model, multi_label, variant) if file is None else read_space(file)
     if "variant" in space.ranges:
         raise InputError(f"{file}: variant cannot be searched; search twice, with --variant")
+    if "variant" in given:
+        raise InputError("--set variant: choose it with --variant")
+    space = space.fixing(given)
     settings = {k: v for k, v in space.settings.items() if k != "variant"}
     if MODELS[model].cls is LGDGCN:
         settings["variant"] = variant or space.settings.get("variant", "paper")
         resolve({"variant": settings["variant"]})
-    if "variant" in given:
-        raise InputError("--set variant: choose it with --variant")
-    ranges = {name: ends for name, ends in space.ranges.items() if name not in given}
-    starts = tuple({k: v for k, v in one.items() if k not in given} for one in space.starts)
     shipped = preset("", model, settings.get("variant"))
-    fixed = {name: value for name, value in shipped.items() if name not in ranges}
-    resolve({**fixed, **settings, **given})
-    return replace(space, ranges=ranges, settings={**fixed, **settings, **given}, starts=starts)
+    fixed = {name: value for name, value in shipped.items() if name not in space.ranges}
+    return replace(space, settings={**fixed, **settings})
 
 
 def _study_name(source: GraphSource, model: str, variant: str | None) -> str:

@@ -28,7 +28,7 @@ class LGDOutput(NamedTuple):
 
 
 class LGDGCN(nn.Module):
-    """LGD-GCN; with all three global parts off it is DisenGCN.
+    """LGD-GCN; with all three global parts off it is DisenGCN, but for the sharp variant.
 
     Args:
         in_channels: Number of input features.

@@ -1,4 +1,4 @@
-"""The paper's mathematics, one section per file."""
+"""The paper's mathematics, one section per file, and that of the sharp variant."""
 
 from lgdgcn.nn.class_units import class_units, vote
 from lgdgcn.nn.dropout import RandomStreams, dropout, dropout_everywhere

@@ -21,7 +21,8 @@ def edge_loss(units: Tensor, edge_index: Tensor) -> Tensor:
 
     The sum over all pairs is one over classes, so nothing of size N x N is built. The loss is 0
     where edges agree as much as any pair, and lower the better classes explain them. No label is
-    needed.
+    needed. (A small number is added under both logarithms, so that ends with no class in common
+    have a finite price.)
 
     Args:
         units: Units, whose squares are distributions. Shape ``[*, N, M, d]``.

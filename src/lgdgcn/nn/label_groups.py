@@ -1,5 +1,6 @@
 """Which labels belong together: those of one factor exclude each other."""
 
+import math
 from functools import lru_cache
 
 import torch
@@ -35,14 +36,14 @@ def label_groups(y: Tensor, groups: int) -> Tensor:
         2
     """
     y = y.detach().cpu().double()
-    met = y.t() @ y
-    rows = tuple(map(tuple, met.tolist()))
-    return torch.tensor(_best_groups(rows, len(y), groups))
+    met = (y.t() @ y).numpy()  # [C, C] how many nodes have both labels
+    return torch.tensor(_best_groups(met.tobytes(), len(y), groups))
 
 
 @lru_cache(maxsize=64)  # every member of a population asks the same
-def _best_groups(rows: tuple[tuple[float, ...], ...], nodes: int, groups: int) -> list[int]:
-    met = torch.tensor(rows, dtype=torch.float64)
+def _best_groups(numbers: bytes, nodes: int, groups: int) -> list[int]:
+    flat = torch.frombuffer(bytearray(numbers), dtype=torch.float64)
+    met = flat.view(-1, math.isqrt(len(flat)))
     chance = met.diagonal().unsqueeze(1) * met.diagonal() / max(1, nodes)
     energy = met - chance / 2
     energy.fill_diagonal_(0)

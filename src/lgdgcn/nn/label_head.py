@@ -11,7 +11,7 @@ from lgdgcn.nn.label_groups import label_groups
 __all__ = ["LabelHead"]
 
 _CERTAINTY = 3.0  # a label starts with e^3 times the weight of all other classes together
-_SMALLEST = 1e-5
+_SMALLEST = 1e-5  # least probability of a label, and of its absence
 
 
 class LabelHead(nn.Module):
@@ -43,6 +43,8 @@ class LabelHead(nn.Module):
 
     def begin(self, y: Tensor, factors: int) -> None:
         """Give each group of labels a factor, and each label a class of it.
+
+        Labels share classes where a factor has too few of them.
 
         Args:
             y: Label sets of the training nodes. Shape ``[n, C]``.

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from lgdgcn.errors import InputError
 from lgdgcn.nn.class_units import vote
 from lgdgcn.nn.gaussian import Precision
 from lgdgcn.nn.latent_graph import GraphKind, latent_graph
@@ -77,6 +78,8 @@ class LGDConv(nn.Module):
     ) -> None:
         super().__init__()
         channels = unit_channels(out_channels, factors)
+        if in_channels is None and variant.class_units:
+            raise InputError("units that are classes need a projection; give in_channels")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.factors = factors

@@ -20,7 +20,12 @@ from lgdgcn.nn import Disentangled, RandomStreams
 from lgdgcn.train.member import Member, MemberState, Report
 from lgdgcn.train.objective import objective
 from lgdgcn.train.recorded import Recorded, recordable
-from lgdgcn.train.reporting import Reading, report_epoch, warn_of_collapse
+from lgdgcn.train.reporting import (
+    Reading,
+    report_epoch,
+    warn_of_collapse,
+    warn_of_too_few_classes,
+)
 from lgdgcn.train.stacking import Columns, Standing, Weights, check_alike, load_part, lone_model
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, headlines
@@ -55,6 +60,8 @@ class Population:
         self.states = [MemberState() if state is None else replace(state) for state in states]
         self._warned = False
         self._build([place for place in range(len(self.members)) if not self._done(place)])
+        if self.places:
+            warn_of_too_few_classes(self.network)
 
     @property
     def finished(self) -> bool:

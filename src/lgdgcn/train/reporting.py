@@ -1,4 +1,4 @@
-"""What the host makes of an epoch's numbers: reports, divergence, a warning of collapse."""
+"""What the host makes of members and their numbers: reports, divergence, warnings."""
 
 import math
 import warnings
@@ -9,9 +9,10 @@ from torch import nn
 
 from lgdgcn.errors import LGDWarning
 from lgdgcn.models import LGDGCN
+from lgdgcn.nn import LabelHead
 from lgdgcn.train.member import Member, MemberState, Progress, Report
 
-__all__ = ["Reading", "report_epoch", "warn_of_collapse"]
+__all__ = ["Reading", "report_epoch", "warn_of_collapse", "warn_of_too_few_classes"]
 
 T = TypeVar("T")
 
@@ -95,3 +96,19 @@ def warn_of_collapse(network: nn.Module) -> bool:
         stacklevel=3,
     )
     return True
+
+
+def warn_of_too_few_classes(network: nn.Module) -> None:
+    """Warn the caller's caller where labels that exclude each other have no class each."""
+    if not isinstance(network, LGDGCN) or not isinstance(network.classifier, LabelHead):
+        return
+    start, factors = network.classifier.start, network.layers[-1].factors
+    begun = start.view(*start.shape[:-1], factors, -1) > 0  # [*, C, M, d]
+    wanted = max(2, int(begun.any(-1).sum(-2).max()))  # a factor's only class is always certain
+    if begun.size(-1) < wanted:
+        warnings.warn(
+            f"a factor has {begun.size(-1)} of the {wanted} classes that its labels need; "
+            f"use hidden_channels={factors * wanted} or more",
+            LGDWarning,
+            stacklevel=3,
+        )

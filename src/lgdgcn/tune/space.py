@@ -36,6 +36,24 @@ class Space:
         """The ranges as Optuna knows them."""
         return {name: _distribution(name, given) for name, given in self.ranges.items()}
 
+    def fixing(self, given: dict[str, Any]) -> "Space":
+        """The same with some settings given, which are then not searched.
+
+        Example:
+            >>> space = Space({"lr": {"low": 0.1, "high": 0.2}, "k": {"low": 1, "high": 9}}, {})
+            >>> space.fixing({"k": 4})
+            Space(ranges={'lr': {'low': 0.1, 'high': 0.2}}, settings={'k': 4}, starts=())
+        """
+        for name, value in given.items():
+            _check_value(name, value)
+        if {"factors", "hidden_channels"} <= given.keys():
+            resolve(given)  # who names both means both
+        ranges = {name: ends for name, ends in self.ranges.items() if name not in given}
+        if not ranges:
+            raise InputError("--set leaves nothing to search; leave some of it out, or train")
+        starts = tuple({k: v for k, v in start.items() if k not in given} for start in self.starts)
+        return Space(ranges, {**self.settings, **given}, starts)
+
     def settings_of(self, params: dict[str, Any]) -> Settings:
         """A trial's settings; ``hidden_channels`` becomes the nearest multiple of ``factors``."""
         merged = {**self.settings, **params}
