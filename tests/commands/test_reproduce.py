@@ -74,6 +74,24 @@ def test_what_cannot_be_done_is_refused_at_once(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
+def test_without_the_published_graphs_the_rest_is_done(tmp_path, monkeypatch):
+    table, curves = reproduce.described([], None)
+    entry = replace(curves.panels[0].series[0].entries[0], cell=cell("gcn", graph="lgd_syn_fac4"))
+    series = replace(curves.panels[0].series[0], entries=(entry,))
+    needy = replace(curves, panels=(replace(curves.panels[0], series=(series,)),))
+    monkeypatch.setattr(reproduce, "described", lambda names, plan: [table, needy])
+    monkeypatch.delenv("LGDGCN_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    result = call("reproduce", "--quick", "--out", tmp_path / "out", "--device", "cpu")
+    assert result.code == 0, result.err
+    assert "without fig-k: lgd_syn_fac4" in result.err
+    assert "table1" in rows(result.out)
+    assert "fig-k" not in rows(result.out)
+    named = call("reproduce", "fig-k", "--quick", "--out", tmp_path / "out", "--device", "cpu")
+    assert named.code == 2
+    assert "lgd_syn_fac4" in named.err
+
+
 def test_a_report_keeps_what_earlier_commands_have_trained(tmp_path, monkeypatch):
     out = tmp_path / "out"
     one = reproduce.described(["table1"], reproduce.FULL)[0]

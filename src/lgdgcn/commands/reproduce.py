@@ -1,6 +1,7 @@
 """``lgdgcn reproduce``: the paper's tables and figures, ours beside them."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lgdgcn.commands.console import out, print_table
-from lgdgcn.errors import StoppedError
+from lgdgcn.data.registry import is_available
+from lgdgcn.errors import LGDWarning, StoppedError
 from lgdgcn.experiments.catalogue import exhibits as described
 from lgdgcn.experiments.exhibits import Exhibit, cells
 from lgdgcn.experiments.ledger import Advance
@@ -31,6 +33,8 @@ def reproduce(
     """Train what the exhibits need and is not there yet; write the report about them."""
     plan = QUICK if quick else FULL
     exhibits = described(names or ["all"], plan)
+    if not names or "all" in names:
+        exhibits = _with_data(exhibits, root)
     where = select_device(device)
     set_threads()
     keep_freed_memory()
@@ -49,6 +53,25 @@ def reproduce(
     write_report(path, shown, facts, results, quick=quick)
     _print(exhibits, results)
     out.print(f"report: {path / 'report.html'} and {path / 'report.md'}", soft_wrap=True)
+
+
+def _with_data(exhibits: list[Exhibit], root: str | None) -> list[Exhibit]:
+    """Leave out what needs graphs that are not there; what is asked for by name is refused."""
+    absent = {
+        one.name: {cell.graph for cell in cells(one) if not is_available(cell.graph, root)}
+        for one in exhibits
+    }
+    without = [one.name for one in exhibits if absent[one.name]]
+    if not without or len(without) == len(exhibits):
+        return exhibits
+    graphs = ", ".join(sorted(set().union(*absent.values())))
+    warnings.warn(
+        f"without {', '.join(without)}: {graphs} are in no folder of data sets "
+        "(see: lgdgcn data list)",
+        LGDWarning,
+        stacklevel=2,
+    )
+    return [one for one in exhibits if one.name not in without]
 
 
 def _done(exhibit: Exhibit, results: Results) -> bool:

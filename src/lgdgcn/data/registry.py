@@ -21,7 +21,7 @@ from lgdgcn.data.tables import read_npz
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 
-__all__ = ["DatasetInfo", "available", "get", "info", "load", "search_folders"]
+__all__ = ["DatasetInfo", "available", "get", "info", "is_available", "load", "search_folders"]
 
 _CSR = ("x_data", "x_indices", "x_indptr", "x_shape")
 
@@ -161,6 +161,17 @@ def _fetch(name: str, root: str | os.PathLike[str] | None = None) -> Path:
         return _download.download_planetoid(name)
     except InputError as error:
         _missing(name, root, str(error))
+
+
+def is_available(address: str, root: str | os.PathLike[str] | None = None) -> bool:
+    """Whether a data set can be had: generated, downloaded, or from one of the folders.
+
+    Args:
+        address: Its name, for generated ones with settings behind a colon.
+        root: Folder to look in first.
+    """
+    name = info(address.partition(":")[0]).name
+    return name == "synthetic" or name in PLANETOID or _locate(name, root) is not None
 
 
 def _missing(
