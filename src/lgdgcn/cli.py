@@ -10,6 +10,7 @@ import typer
 
 from lgdgcn import __version__
 from lgdgcn.commands import examples
+from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split
 from lgdgcn.errors import LGDError, LGDWarning
 
 __all__ = ["app", "main"]
@@ -25,19 +26,6 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-
-# Options of several verbs
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
-Features = Annotated[
-    str | None, typer.Option(help="Make features from the structure: degree or identity.")
-]
-Model = Annotated[str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii or mlp.")]
-Root = Annotated[
-    str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
-]
-Split = Annotated[
-    str, typer.Option(help="standard, or random: another split of the same size per seed.")
-]
 
 
 def _version(value: bool) -> None:
@@ -189,7 +177,7 @@ def tune(
 
 @app.command(epilog=examples.PREDICT)
 def predict(
-    run: Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")],
+    run: Run,
     out: Annotated[Path, typer.Option(help="CSV file to write.")],
     graph: Annotated[
         str | None,
@@ -208,7 +196,7 @@ def predict(
 
 @app.command(epilog=examples.MEASURE)
 def measure(
-    run: Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")],
+    run: Run,
     out: Annotated[
         Path | None,
         typer.Option(help="JSON file to write.", show_default="measure.json in the run folder"),
@@ -223,7 +211,7 @@ def measure(
 
 @app.command(epilog=examples.EXPLORE)
 def explore(
-    run: Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")],
+    run: Run,
     out: Annotated[
         Path | None,
         typer.Option(help="HTML file to write.", show_default="explore.html in the run folder"),

@@ -1,6 +1,6 @@
 """Where the paper's text, the authors' code and our sharp routing differ, as a table of choices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from lgdgcn.nn.gaussian import Precision
@@ -40,17 +40,18 @@ class Variant:
     class_units: bool = False
 
 
+_PAPER = Variant(
+    shared_projection=False,
+    uniform_start=False,
+    normalize_last=True,
+    global_layers="every",
+    normalization="symmetric",
+    one_sided_weight=1.0,
+    precision="scaled",
+    statistics="after_step",
+)
 VARIANTS = {
-    "paper": Variant(
-        shared_projection=False,
-        uniform_start=False,
-        normalize_last=True,
-        global_layers="every",
-        normalization="symmetric",
-        one_sided_weight=1.0,
-        precision="scaled",
-        statistics="after_step",
-    ),
+    "paper": _PAPER,
     "released": Variant(
         shared_projection=True,
         uniform_start=True,
@@ -61,15 +62,5 @@ VARIANTS = {
         precision="released",
         statistics="before_loss",
     ),
-    "sharp": Variant(
-        shared_projection=False,
-        uniform_start=False,
-        normalize_last=True,
-        global_layers="every",
-        normalization="symmetric",
-        one_sided_weight=1.0,
-        precision="scaled",
-        statistics="after_step",
-        class_units=True,
-    ),
+    "sharp": replace(_PAPER, class_units=True),
 }

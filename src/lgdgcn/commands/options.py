@@ -1,0 +1,21 @@
+"""Arguments and options that several verbs of the command line share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Device", "Features", "Model", "Root", "Run", "Split"]
+
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Features = Annotated[
+    str | None, typer.Option(help="Make features from the structure: degree or identity.")
+]
+Model = Annotated[str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii or mlp.")]
+Root = Annotated[
+    str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
+]
+Split = Annotated[
+    str, typer.Option(help="standard, or random: another split of the same size per seed.")
+]
+Run = Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")]
