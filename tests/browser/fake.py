@@ -53,7 +53,6 @@ def fake_payload(
     top, probability = likely_labels(random, truth, labels)
     predicted = np.sort(top[:, : truth.shape[1]], axis=1)
     payload = {
-        "format": 1,
         "title": "LGD-GCN on made-up nodes",
         "dataset": "made-up",
         "model": "lgdgcn",
@@ -84,7 +83,7 @@ def fake_payload(
         "correlationMeans": encoded(0.1 + 0.4 * np.eye(factors), "f32"),
         "confusion": confusion(truth, predicted, labels, multi_label),
         "measures": measures(),
-        "scores": {"test accuracy": 0.823, "validation accuracy": 0.81},
+        "scores": {"test micro_f1": 0.823, "validation accuracy": 0.81},
     }  # fmt: skip
     return payload | instead
 

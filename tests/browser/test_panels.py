@@ -74,6 +74,7 @@ def test_edges_have_the_colour_of_their_factor(open_page: Open) -> None:
 
 
 def test_every_panel_opens(page: Page) -> None:
+    assert "test Micro-F1" in page.text(".facts")
     for name in ("training", "correlation", "confusion", "measures"):
         page.press(f"#tab-{name}")
         assert page.state()["panel"] == name
@@ -81,7 +82,7 @@ def test_every_panel_opens(page: Page) -> None:
     titles = page.evaluate(
         "[...document.querySelectorAll('figcaption .name')].map(n=>n.textContent)"
     )
-    assert titles == ["classification", "space", "diversity", "val accuracy"]
+    assert titles == ["classification", "space", "diversity", "validation accuracy"]
     assert page.evaluate("document.querySelectorAll('.curve').length") == 8
     measured = page.text(".measures tbody tr")
     for number in ("0.6100", "0.5800 to 0.6400", "0.2600"):

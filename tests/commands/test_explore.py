@@ -31,8 +31,8 @@ def test_a_page_of_a_run(finished, measured, tmp_path):
     best = max(result["runs"], key=lambda run: run["val"])
     assert page["title"] == "LGD-GCN on synthetic"
     assert page["measures"] == measured
-    assert page["scores"]["test micro f1"] == best["test"]
-    assert page["scores"]["test micro f1, mean of 2 seeds"] == result["mean"]
+    assert page["scores"]["test micro_f1"] == best["test"]
+    assert page["scores"]["test micro_f1, mean of 2 seeds"] == result["mean"]
     assert [curve["seed"] for curve in page["curves"]] == [0, 1]
     assert {"total", "space", "diversity"} <= set(page["curves"][0]["terms"])
 

@@ -52,13 +52,13 @@ def _scores(finished: FinishedRun) -> dict[str, float | None]:
     names = {"val": "validation", "test": "test"}
     kept = finished.best_run["scores"]
     scores = {
-        f"{title} {name.replace('_', ' ')}": value
+        f"{title} {name}": value
         for part, title in names.items()
         for name, value in kept.get(part, {}).items()
     }
     if len(result["runs"]) > 1:
-        metric = str(result.get("metric")).replace("_", " ")
-        scores[f"test {metric}, mean of {len(result['runs'])} seeds"] = result.get("mean")
+        mean = f"test {result.get('metric')}, mean of {len(result['runs'])} seeds"
+        scores[mean] = result.get("mean")
     return scores
 
 

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import select_device, set_threads
+from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["FinishedRun", "open_run"]
@@ -34,7 +35,7 @@ class FinishedRun:
     @cached_property
     def result(self) -> dict[str, Any]:
         """What ``result.json`` says."""
-        file = self.folder / "result.json"
+        file = RunFolder(self.folder).result
         try:
             result = json.loads(file.read_text(encoding="utf-8"))
             if isinstance(result, dict) and isinstance(result["runs"], list):
@@ -52,7 +53,7 @@ class FinishedRun:
                 return best
         except (KeyError, TypeError, ValueError):
             pass
-        raise InputError(f"{self.folder / 'result.json'} names no seed with scores; train again")
+        raise InputError(f"{RunFolder(self.folder).result} names no seed with scores; train again")
 
     @cached_property
     def data(self) -> Data:
@@ -70,13 +71,13 @@ def open_run(folder: Path, device: str) -> FinishedRun:
     Raises:
         InputError: There is no finished run, or it is damaged.
     """
-    model = folder / "model.safetensors"
-    if not model.is_file():
+    files = RunFolder(folder)
+    if not files.model.is_file():
         message = f"{folder} holds no finished run; train one with: lgdgcn train --out {folder}"
         raise InputError(message)
-    source = _source(folder / "config.toml")
+    source = _source(files.config)
     set_threads()
-    return FinishedRun(folder, source, TrainedModel.load(model, select_device(device)))
+    return FinishedRun(folder, source, TrainedModel.load(files.model, select_device(device)))
 
 
 def _source(config: Path) -> GraphSource:

@@ -59,7 +59,7 @@ def test_only_the_pages_own_script_and_style_may_run():
         "default-src": "'none'",
         "script-src": hash_of(script),
         "style-src": hash_of(style),
-        "img-src": "data: blob:",
+        "img-src": "data:",
         "connect-src": "'none'",
         "base-uri": "'none'",
         "form-action": "'none'",

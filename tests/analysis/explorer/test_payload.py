@@ -1,6 +1,5 @@
 """What the page is told: equal to the model's own output, and small enough."""
 
-import base64
 import json
 from dataclasses import replace
 
@@ -9,6 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from browser.fake import decoded
 from lgdgcn.analysis.explorer import payload as module
 from lgdgcn.analysis.explorer.curves import training_curves
 from lgdgcn.analysis.explorer.payload import payload
@@ -19,17 +19,11 @@ from lgdgcn.storage import to_json
 from lgdgcn.train.session import train_seed
 from models.toy import toy_graph as plain_graph
 
-TYPES = {"u8": "<u1", "u16": "<u2", "u32": "<u4", "i32": "<i4", "f32": "<f4"}
 SETTINGS = Settings(factors=2, hidden_channels=8, k=3, epochs=3)
 
 
 def toy_graph(**options):
     return canonical(plain_graph(**options))
-
-
-def decoded(array):
-    values = np.frombuffer(base64.b64decode(array["data"]), dtype=TYPES[array["type"]])
-    return values.reshape(array["shape"])
 
 
 def trained_on(data, model="lgdgcn"):

@@ -19,9 +19,9 @@ def descend(
     weight: Array,
     group: Array,
     *,
-    epochs: int = 200,
+    epochs: int,
     pushes: int = 5,
-    seed: int = 0,
+    seed: int,
 ) -> Array:
     r"""Minimise UMAP's cross-entropy with the similarity :math:`1 / (1 + d^2)`.
 

@@ -54,13 +54,13 @@ def _joined(suffix: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing at all but these two texts and pictures made in the page."""
+    """Nothing at all but these two texts and the icon."""
     return "; ".join(
         [
             "default-src 'none'",
             f"script-src '{_hash(script)}'",
             f"style-src '{_hash(style)}'",
-            "img-src data: blob:",
+            "img-src data:",
             "connect-src 'none'",
             "base-uri 'none'",
             "form-action 'none'",

@@ -86,7 +86,6 @@ def payload(
     progress("layout of the graph")
     position = graph_layout(pairs.numpy(), nodes, seed)
     return {
-        "format": 1,
         "title": f"{model} on {_short(dataset, 100)}",
         "dataset": _short(dataset),
         "model": model,

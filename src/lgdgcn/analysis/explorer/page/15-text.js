@@ -41,6 +41,12 @@ function className(label) {
   return label < data.classes.length ? data.classes[label] : "no label";
 }
 
+/** A recorded name such as val_micro_f1 as words. */
+function readable(name) {
+  const words = name.replace(/^val_/, "validation ").replace(/m([ia])cro_f1/, "M$1cro-F1");
+  return words.replaceAll("_", " ");
+}
+
 function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }

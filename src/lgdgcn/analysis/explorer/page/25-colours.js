@@ -91,3 +91,8 @@ function nodeHue(node) {
   const label = shownLabel(byTruth ? truthOf(node) : predictionOf(node));
   return label < 0 ? null : classHue(label);
 }
+
+/** The same as a text of CSS, faint where switched off. */
+function nodeCss(node) {
+  return css(nodeHue(node) ?? FAINT[theme()]);
+}

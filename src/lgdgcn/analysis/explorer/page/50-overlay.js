@@ -27,7 +27,6 @@ function drawOverlay() {
   }
 }
 
-/** A line of the overlay; the ground's colour beneath it keeps it readable over others. */
 function line(view, from, to, colour, width, dashes = []) {
   marks.beginPath();
   marks.moveTo(...view.place(from));
@@ -42,7 +41,7 @@ function line(view, from, to, colour, width, dashes = []) {
 function disc(view, node, radius, rim, rimWidth) {
   marks.beginPath();
   marks.arc(...view.place(node), radius, 0, 2 * Math.PI);
-  marks.fillStyle = css(nodeHue(node) ?? FAINT[theme()]);
+  marks.fillStyle = nodeCss(node);
   marks.fill();
   marks.strokeStyle = rim;
   marks.lineWidth = rimWidth;
@@ -144,7 +143,7 @@ function showTip(node, left, top) {
 function labelled(what, labels) {
   const row = element("span", {}, quiet(`${what} `));
   labels.slice(0, 4).forEach((label, i) => {
-    row.append(i ? ", " : "", swatch(css(classHue(label))), nameOf(className(label), 32));
+    row.append(i ? ", " : "", ...labelName(label, 32));
   });
   if (labels.length === 0) row.append("none");
   if (labels.length > 4) row.append(` and ${labels.length - 4} more`);

@@ -57,7 +57,6 @@ function layOut() {
   const around = stage.getBoundingClientRect();
   const ratio = Math.min(window.devicePixelRatio || 1, 2);
   for (const view of views) {
-    view.cell.classList.toggle("main", view.index === state.main);
     const { left, top, width, height } = view.cell.getBoundingClientRect();
     view.box = {
       x: left - around.left,

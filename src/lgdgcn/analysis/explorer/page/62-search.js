@@ -37,7 +37,7 @@ function matchText({ node, label }) {
   if (label !== undefined) return [...labelName(label, 48), quiet("all nodes of this class")];
   const labels = predictionOf(node);
   const predicted = quiet(labels.length ? nameOf(className(labels[0]), 24) : "");
-  return [swatch(css(nodeHue(node) ?? FAINT[theme()])), nameOf(data.ids[node], 48), predicted];
+  return [swatch(nodeCss(node)), nameOf(data.ids[node], 48), predicted];
 }
 
 function showMatches() {

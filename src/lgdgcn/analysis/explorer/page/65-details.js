@@ -24,7 +24,7 @@ function nodeButton(node, said) {
     onpointerleave: mark(-1),
     onfocus: mark(node),
     onblur: mark(-1),
-  }, swatch(css(nodeHue(node) ?? FAINT[theme()])), nameOf(data.ids[node], 26), quiet(said));
+  }, swatch(nodeCss(node)), nameOf(data.ids[node], 26), quiet(said));
 }
 
 /** A list of node buttons, the first of them at once and the rest when asked for. */
@@ -55,8 +55,8 @@ function overview() {
     [raw.multiLabel ? "Labels" : "Classes", data.classes.length],
     ["Factors", `${data.factors}, of ${count(raw.channels, "channel")} each`],
   ];
-  for (const [name, value] of Object.entries(raw.scores ?? {})) {
-    facts.push([nameOf(name), figure(value)]);
+  for (const [name, value] of Object.entries(raw.scores)) {
+    facts.push([nameOf(readable(name)), figure(value)]);
   }
   const rows = facts.map(([name, value]) => row(rowHead(name), numberCell(value)));
   const key = (name) => element("kbd", {}, name);

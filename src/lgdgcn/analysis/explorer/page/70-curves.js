@@ -95,7 +95,7 @@ function curveTable(terms) {
       const values = points.map(([, value]) => value);
       const numbers = [seed, values[0], ...extent(values), values.at(-1)];
       const cells = numbers.map((number) => numberCell(figure(number)));
-      rows.push(row(rowHead(nameOf(name, 40)), ...cells));
+      rows.push(row(rowHead(nameOf(readable(name), 40)), ...cells));
     }
   }
   const head = tableHead(["term"], ["seed", "first", "lowest", "highest", "last"]);
@@ -115,9 +115,9 @@ function buildCurves(panel) {
   panel.append(note(`Every term and score, ${seeds}. Point at an epoch to read it.`));
   const charts = [];
   for (const [name, own] of terms) {
-    const drawn = lineChart(shorten(name), own, [first, last]);
+    const drawn = lineChart(shorten(readable(name)), own, [first, last]);
     const reading = element("span", { className: "reading number" });
-    const title = element("figcaption", {}, nameOf(name.replaceAll("_", " ")),
+    const title = element("figcaption", {}, nameOf(readable(name)),
       quiet(drawn.scale.logarithmic ? "logarithmic" : ""), reading);
     panel.append(element("figure", { className: "curve-figure" }, title, drawn.chart));
     charts.push({ ...drawn, reading });

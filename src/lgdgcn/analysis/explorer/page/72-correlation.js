@@ -35,7 +35,7 @@ function buildCorrelation(panel) {
 /** What stands at a line of the map; a line may be the mean of several channels. */
 function channelName(line, side) {
   const perFactor = side / data.factors;
-  const step = data.raw.correlationStep ?? 1;
+  const step = data.raw.correlationStep;
   const first = (line % perFactor) * step + 1;
   const channels = step > 1 ? `channels ${first}–${first + step - 1}` : `channel ${first}`;
   return `factor ${Math.floor(line / perFactor) + 1}, ${channels}`;

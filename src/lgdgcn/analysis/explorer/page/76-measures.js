@@ -74,7 +74,7 @@ function measureKey() {
 }
 
 function buildMeasures(panel) {
-  const measures = data.raw.measures ?? [];
+  const { measures } = data.raw;
   if (measures.length === 0) {
     panel.append(note("Nothing was measured on this run."));
     return;
