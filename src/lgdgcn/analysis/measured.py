@@ -1,13 +1,13 @@
 """All measures of a trained model beside what an untrained one and shuffled channels give."""
 
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 import torch
 from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
-from lgdgcn.metrics.arrays import Array
-from lgdgcn.metrics.catalogue import MEASURES
+from lgdgcn.metrics.catalogue import MEASURES, Better
+from lgdgcn.metrics.draws import value_of
 from lgdgcn.metrics.inputs import Inputs, checked
 from lgdgcn.metrics.permuted import permuted
 from lgdgcn.metrics.resampling import interval
@@ -40,7 +40,7 @@ class Row(TypedDict):
     high: float | None
     untrained: float | None
     permuted: float | None
-    better: Literal["higher", "lower", "none"]
+    better: Better
     about: str
 
 
@@ -68,11 +68,11 @@ def measure(trained: TrainedModel, data: Data, *, seed: int = 0, resamples: int 
         rows.append({
             "name": name,
             "title": about.title,
-            "value": _first(values),
+            "value": value_of(values),
             "low": ends and ends[0],
             "high": ends and ends[1],
-            "untrained": _first(untrained[name]),
-            "permuted": _first(shuffled[name]),
+            "untrained": value_of(untrained[name]),
+            "permuted": value_of(shuffled[name]),
             "better": about.better,
             "about": about.about,
         })  # fmt: skip
@@ -96,11 +96,6 @@ def _inputs(output: LGDOutput, data: Data) -> Inputs:
     if not output.layers:
         raise InputError("only lgdgcn and disengcn have factors to measure")
     last = output.layers[-1]
-    y_factor = data.y_factor if "y_factor" in data else None
     return checked(
-        last.units, data.edge_index, last.edge_factors, y_factor, data.y if "y" in data else None
+        last.units, data.edge_index, last.edge_factors, data.get("y_factor"), data.get("y")
     )
-
-
-def _first(values: Array | None) -> float | None:
-    return None if values is None else float(values[0])

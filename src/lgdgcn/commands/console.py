@@ -38,6 +38,11 @@ def percent(value: float | None, spread: float | None = None) -> str:
     return f"{100 * value:.1f}" + (f" ± {100 * spread:.1f}" if spread is not None else "")
 
 
+def plain(value: float | None, digits: int = 4) -> str:
+    """Format a number, or a dash."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
 def print_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1
 ) -> None:

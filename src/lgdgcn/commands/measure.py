@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lgdgcn.analysis.measured import Row, measure
 from lgdgcn.commands.console import out as console
-from lgdgcn.commands.console import print_table, steps
+from lgdgcn.commands.console import plain, print_table, steps
 from lgdgcn.commands.finished_run import open_run
 from lgdgcn.storage import check_target, write_json
 from lgdgcn.train.run_folder import RunFolder
@@ -32,15 +32,11 @@ def _print(title: str, rows: list[Row]) -> None:
         [
             row["title"],
             ARROWS[row["better"]],
-            _number(row["value"]),
-            f"{_number(row['low'])} to {_number(row['high'])}" if row["low"] is not None else "–",
-            _number(row["untrained"]),
-            _number(row["permuted"]),
+            plain(row["value"]),
+            f"{plain(row['low'])} to {plain(row['high'])}" if row["low"] is not None else "–",
+            plain(row["untrained"]),
+            plain(row["permuted"]),
         ]
         for row in rows
     ]
     print_table(title, header, lines, text_columns=2)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.commands.console import epoch_progress, out, percent, print_table
+from lgdgcn.commands.console import epoch_progress, out, percent, plain, print_table
 from lgdgcn.config import (
     Settings,
     from_toml,
@@ -205,9 +205,9 @@ def _print(dataset: str, results: list[Result]) -> None:
         cells = [_mean([run["scores"]["test"][name] for run in runs]) for name in names]
         cells.append(_mean([run["val"] for run in runs]))
         cells.append(percent(factors.get("edge_attribution")))
-        cells.append(_plain(factors.get("routing_entropy"), 4))
-        cells.append(_plain(factors.get("dci_disentanglement"), 3))
-        cells.append(_plain(factors.get("correlation_ratio"), 2))
+        cells.append(plain(factors.get("routing_entropy"), 4))
+        cells.append(plain(factors.get("dci_disentanglement"), 3))
+        cells.append(plain(factors.get("correlation_ratio"), 2))
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
         rows.append([_name(result), *cells])
     count = len(results[0]["runs"])
@@ -222,10 +222,6 @@ def _print_notes(dataset: str, results: list[Result]) -> None:
     for result in results:
         if note := preset_note(dataset, result["model"], result["variant"]):
             out.print(f"{MODELS[result['model']].title}: {note}", soft_wrap=True)
-
-
-def _plain(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 def _name(result: Result) -> str:

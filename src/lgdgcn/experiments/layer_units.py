@@ -1,13 +1,10 @@
 """Which of the units that a cell keeps are looked at."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from lgdgcn.metrics.arrays import Array
 
 __all__ = ["layer_units"]
-
-Array = npt.NDArray[Any]
 
 
 def layer_units(arrays: dict[str, Array] | None, layer: int) -> Array | None:

@@ -1,13 +1,12 @@
 """Disentanglement in numbers, for units and edge factors of any origin."""
 
-from lgdgcn.metrics.attribution import attribution_nmi, edge_attribution, routing_entropy
+from lgdgcn.metrics.attribution import edge_attribution, routing_entropy
 from lgdgcn.metrics.catalogue import MEASURES
 from lgdgcn.metrics.correlation import block_correlation
 from lgdgcn.metrics.suite import disentanglement, headline
 
 __all__ = [
     "MEASURES",
-    "attribution_nmi",
     "block_correlation",
     "disentanglement",
     "edge_attribution",

@@ -8,10 +8,8 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from lgdgcn.metrics.arrays import Array
-from lgdgcn.metrics.information import normalized_information
 
 __all__ = [
-    "attribution_nmi",
     "attribution_table",
     "both_directions",
     "edge_attribution",
@@ -79,24 +77,12 @@ def edge_attribution(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor)
         many edges, random channels reach about 1 / max(M, F), a single channel for all edges
         1 / F, and nothing more than min(M, F) / F.
     """
-    table = _table(edge_index, edge_factors, y_factor)
+    pairs, mean = both_directions(edge_index, edge_factors)
+    maker = single_makers(pairs.cpu().numpy(), y_factor.cpu().numpy())
+    shape = edge_factors.size(1), y_factor.size(1)
+    channel = mean.argmax(1).cpu().numpy()
+    table = attribution_table(channel, maker, shape, np.ones(len(maker)))
     return matched_share(table) if table.any() else None
-
-
-def attribution_nmi(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor) -> float | None:
-    """Normalised mutual information of the strongest channel and the maker of an edge.
-
-    Args:
-        edge_index: Both directions of every edge. Shape ``[2, E]``.
-        edge_factors: Channel probabilities. Shape ``[E, M]``.
-        y_factor: Class of every node in every true factor, -1 where unknown. Shape ``[N, F]``.
-
-    Returns:
-        1 where channel and factor determine each other, 0 where they have nothing to do with each
-        other; ``None`` where no edge has exactly one true factor, or all have the same.
-    """
-    share = float(normalized_information(_table(edge_index, edge_factors, y_factor)))
-    return None if math.isnan(share) else share
 
 
 def single_makers(pairs: Array, y_factor: Array) -> Array:
@@ -133,10 +119,3 @@ def matched_share(table: Array) -> float:
     """Share of what is counted where rows and columns, matched one to one, agree best."""
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].sum() / table.sum())
-
-
-def _table(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor) -> Array:
-    pairs, mean = both_directions(edge_index, edge_factors)
-    maker = single_makers(pairs.cpu().numpy(), y_factor.cpu().numpy())
-    shape = edge_factors.size(1), y_factor.size(1)
-    return attribution_table(mean.argmax(1).cpu().numpy(), maker, shape, np.ones(len(maker)))

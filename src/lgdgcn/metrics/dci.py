@@ -9,7 +9,14 @@ from lgdgcn.metrics.arrays import Array
 from lgdgcn.metrics.information import entropy
 from lgdgcn.metrics.probes import Probes
 
-__all__ = ["BlockProbes", "completeness", "disentanglement_of", "probe_blocks", "rest_hits"]
+__all__ = [
+    "BlockProbes",
+    "above_chance",
+    "completeness",
+    "disentanglement_of",
+    "probe_blocks",
+    "rest_hits",
+]
 
 
 class BlockProbes(NamedTuple):

@@ -29,6 +29,7 @@ __all__ = [
     "edge_draws",
     "probe_draws",
     "separation_draws",
+    "value_of",
 ]
 
 Draws = dict[str, Array | None]  # by name; None, or no entry, where a measure does not exist
@@ -126,6 +127,11 @@ def diversity_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
     if inputs.units.shape[1] == 1:
         return {}
     return {"determinant_diversity": drawn.means(node_diversity(inputs.units))}
+
+
+def value_of(draws: Array | None) -> float | None:
+    """The value before its bootstrap, where the measure exists."""
+    return None if draws is None else float(draws[0])
 
 
 def _probed(labels: Array) -> Array:

@@ -36,7 +36,7 @@ class Probes:
     fold share its sums, so a further choice of channels costs next to nothing.
 
     Args:
-        values: Channels. Shape ``[N, C]``.
+        values: Channels. Shape ``[N, C]``, N at least 2.
         labels: Classes of every node, counted from 0. Shape ``[N, F]``.
         seed: Seed of the folds.
 
@@ -53,8 +53,7 @@ class Probes:
         self.values /= np.where(spread > 0, spread, 1)
         self.labels = labels
         split = KFold(min(FOLDS, len(values)), shuffle=True, random_state=seed)
-        parts = split.split(self.values) if len(values) > 1 else []
-        self._folds = [self._fold(train, test) for train, test in parts]
+        self._folds = [self._fold(train, test) for train, test in split.split(self.values)]
 
     def _fold(self, train: Array, test: Array) -> _Fold:
         mean = self.values[train].mean(0)

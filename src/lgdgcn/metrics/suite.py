@@ -5,7 +5,6 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from lgdgcn.metrics.arrays import Array
 from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.metrics.draws import (
     Draws,
@@ -15,6 +14,7 @@ from lgdgcn.metrics.draws import (
     edge_draws,
     probe_draws,
     separation_draws,
+    value_of,
 )
 from lgdgcn.metrics.inputs import Inputs, checked
 from lgdgcn.nn import Disentangled
@@ -66,7 +66,7 @@ def disentanglement(
         [1.0, 1.0, 0.0]
     """
     draws = all_draws(checked(units, edge_index, edge_factors, y_factor, y))
-    return {name: _value(values) for name, values in draws.items()}
+    return {name: value_of(values) for name, values in draws.items()}
 
 
 def headline(
@@ -85,7 +85,7 @@ def headline(
     inputs = checked(units, edge_index, edge_factors, y_factor)
     with threadpool_limits(1, "blas"):
         draws = edge_draws(inputs) | correlation_draws(inputs) | probe_draws(inputs, brief=True)
-    found = {name: _value(draws.get(name)) for name in HEADLINE}
+    found = {name: value_of(draws.get(name)) for name in HEADLINE}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -98,7 +98,3 @@ def all_draws(inputs: Inputs, *, resamples: int = 0, seed: int = 0) -> Draws:
         for group in GROUPS:
             draws |= group(inputs, resamples, seed)
     return {name: draws.get(name) for name in MEASURES}
-
-
-def _value(values: Array | None) -> float | None:
-    return None if values is None else float(values[0])
