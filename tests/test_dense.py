@@ -48,8 +48,9 @@ def test_scores_losses_and_gradients_agree(dense, layers):
     table = dense.NeighbourTable(data.edge_index, 60)
     for _ in range(2):  # statistics: set by the first, moved by the second
         output = ours.disentangle(data.x, data.edge_index)
-        ours.before_loss(output.layers)
-        mine = ours.regularization(output.layers, data.edge_index)
+        for moment in ("first_epoch", "before_loss"):
+            ours.update_statistics(output, moment)
+        mine = ours.losses(output, data.edge_index)
         logits, units = theirs(data.x, table.sample())
         space, diversity = theirs.losses(units)
     torch.testing.assert_close(logits, output.logits, atol=1e-8, rtol=1e-6)

@@ -16,7 +16,7 @@ from lgdgcn.config import preset, resolve
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
-from lgdgcn.models import LGDGCN, MODELS, LGDOutput
+from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import select_device
 from lgdgcn.train.session import train_seed
 from lgdgcn.train.trained import TrainedModel
@@ -212,7 +212,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     def load(cls, path: str | Path, device: str = "auto") -> Self:
         """Read a model that :meth:`save` or ``lgdgcn train`` wrote; give graphs to its methods."""
         trained = TrainedModel.load(Path(path), select_device(device))
-        if not isinstance(trained.model, LGDGCN):
+        if not trained.model.num_factors:
             raise InputError(f"{path} holds a {trained.name} model; only lgdgcn has factors")
         known = inspect.signature(cls).parameters
         used = trained.settings.as_dict() | MODELS[trained.name].fixed
@@ -234,7 +234,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             raise InputError("a loaded model keeps no graph; give one to this method")
         return self._graph
 
-    def _output(self, data: Data | None) -> LGDOutput:
+    def _output(self, data: Data | None) -> NodeOutput:
         trained = self._trained  # unfitted models say so before anything else
         return trained(self._canonical(data))
 

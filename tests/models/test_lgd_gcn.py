@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.models import LGDGCN, build
-from lgdgcn.nn import VARIANTS, FactorProjection, LGDConv
+from lgdgcn.models import LGDGCN, SharpGCN, build
+from lgdgcn.nn import VARIANTS as READINGS
+from lgdgcn.nn import FactorProjection, LGDConv, SharpConv
 from literal import aggregation, latent_space, routing, voting
 from literal.seeds import seeds
-from models.toy import toy_graph
+from models.toy import VARIANTS, toy_graph
 
 SEEDS = seeds(2)
 EVERY = pytest.mark.parametrize("variant", VARIANTS)
@@ -21,8 +22,8 @@ EVERY = pytest.mark.parametrize("variant", VARIANTS)
 
 def network(seed=0, dtype=torch.float64, **options):
     torch.manual_seed(seed)
-    options = {"num_layers": 2, "k": 3, "dropout": 0.0, **options}
-    model = LGDGCN(12, 24, 3, **options)
+    options = {"num_layers": 2, "k": 3, "dropout": 0.0, "hidden_channels": 24, **options}
+    model = build("lgdgcn", options, 12, 3)
     for module in model.modules():  # few coordinates at 0: units in general position have no ties
         if isinstance(module, FactorProjection):
             torch.nn.init.uniform_(module.bias, 0.2, 0.8)
@@ -39,7 +40,7 @@ def literal_units(model, layer, h, edge_index, is_first):
         z = np.array([[routing.normalise(u) for u in np.split(row, 4)] for row in h])
     else:
         weight, bias = (p.detach().numpy() for p in projection.parameters())
-        if variant.class_units:
+        if isinstance(layer, SharpConv):
             scores = (h @ weight + bias).reshape(len(h), 4, -1)
             return voting.vote(scores, edge_index, layer.iterations, layer.tau)[0]
         z = latent_space.projection(h, weight, bias, 4)
@@ -64,7 +65,7 @@ def literal_forward(model, x, edge_index):
                     units[:, m] = aggregation.released(choice(points, layer.k), points)
         outputs.append((local, units))
         h = units.reshape(len(units), -1)
-    if variant.class_units:
+    if isinstance(model, SharpGCN):
         start, weight = model.classifier.start, model.classifier.weight
         return voting.label_scores(units, start.numpy(), weight.detach().numpy()), outputs
     weight, bias = (p.detach().numpy() for p in model.classifier.parameters())
@@ -88,13 +89,13 @@ def test_the_network_equals_the_literal_composition(seed, graph, variant):
 
 @pytest.mark.parametrize("variant", ["paper", "sharp"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_regularization_weighs_layers_by_powers_of_ten(seed, variant):
+def test_losses_weigh_layers_by_powers_of_ten(seed, variant):
     data = toy_graph(20, seed=seed, dtype=torch.float64)
     model = network(seed, num_layers=3, variant=variant)
-    layers = model.disentangle(data.x, data.edge_index).layers
-    model.before_loss(layers)
+    found = model.disentangle(data.x, data.edge_index)
+    model.update_statistics(found, "first_epoch")
     space = diversity = edge = 0.0
-    for weight, layer, output in zip([0.01, 0.1, 1], model.layers, layers, strict=True):
+    for weight, layer, output in zip([0.01, 0.1, 1], model.layers, found.layers, strict=True):
         statistics = layer.latent_space
         statistics.cov += 0.3 * torch.eye(6)  # wide enough for the factors to overlap
         arguments = [t.detach() for t in (output.local_units, statistics.mean, statistics.cov)]
@@ -103,7 +104,7 @@ def test_regularization_weighs_layers_by_powers_of_ten(seed, variant):
         volume = latent_space.diversity(*arrays, "scaled", jitter=1e-6)
         diversity += weight * -np.log(volume).mean()
         edge += weight * voting.edge_loss(arrays[0], data.edge_index)
-    losses = model.regularization(layers, data.edge_index)
+    losses = model.losses(found, data.edge_index)
     np.testing.assert_allclose(losses["space"].item(), space, rtol=1e-8)
     np.testing.assert_allclose(losses["diversity"].item(), diversity, rtol=1e-6)
     assert diversity > 0.1
@@ -172,8 +173,9 @@ def test_the_dtype_is_kept_and_the_result_is_finite(variant, dtype):
     data = toy_graph(dtype=torch.float32)
     model = network(dtype=dtype, variant=variant)
     output = model.disentangle(data.x.to(dtype), data.edge_index)
-    model.before_loss(output.layers)
-    losses = model.regularization(output.layers, data.edge_index)
+    model.update_statistics(output, "first_epoch")
+    model.update_statistics(output, "before_loss")
+    losses = model.losses(output, data.edge_index)
     assert output.logits.dtype == dtype
     sum(losses.values(), start=output.logits.float().square().sum()).backward()
     for tensor in (output.logits, *losses.values(), *(p.grad for p in model.parameters())):
@@ -196,9 +198,9 @@ def test_few_nodes_without_edges(variant, nodes, features):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LGDWarning)
         output = model.disentangle(x, edges)
-        model.before_loss(output.layers)
-        model.after_step(output.layers)
-    losses = model.regularization(output.layers, edges)
+        for moment in ("first_epoch", "before_loss", "after_step"):
+            model.update_statistics(output, moment)
+    losses = model.losses(output, edges)
     assert output.logits.shape == (nodes, 3)
     assert output.layers[0].edge_factors.shape == (0, 4)
     sum(losses.values(), start=output.logits.sum()).backward()
@@ -213,8 +215,9 @@ def test_isolated_nodes_and_zero_rows(variant):
     data.x[:3] = 0
     model = network(dtype=torch.float32, variant=variant)
     output = model.disentangle(data.x, edges)
-    model.before_loss(output.layers)
-    losses = model.regularization(output.layers, edges)
+    model.update_statistics(output, "first_epoch")
+    model.update_statistics(output, "before_loss")
+    losses = model.losses(output, edges)
     sum(losses.values(), start=output.logits.sum()).backward()
     for tensor in (output.logits, *losses.values(), *(p.grad for p in model.parameters())):
         assert tensor.isfinite().all()
@@ -223,7 +226,7 @@ def test_isolated_nodes_and_zero_rows(variant):
 @EVERY
 def test_hidden_size_must_be_a_multiple_of_the_factors(variant):
     with pytest.raises(InputError, match=r"64.*5 factors"):
-        LGDGCN(12, 64, 3, factors=5, variant=variant)
+        build("lgdgcn", {"hidden_channels": 64, "factors": 5, "variant": variant}, 12, 3)
     with pytest.raises(InputError, match=r"7.*4 factors"):
         LGDConv(12, 7, factors=4)
 
@@ -282,8 +285,8 @@ def test_precision():
 def test_each_choice_changes_the_layer(choice):
     data = toy_graph(dtype=torch.float64)
     outputs = []
-    paper = VARIANTS["paper"]
-    other = dataclasses.replace(paper, **{choice: getattr(VARIANTS["released"], choice)})
+    paper = READINGS["paper"]
+    other = dataclasses.replace(paper, **{choice: getattr(READINGS["released"], choice)})
     for variant in (paper, other):
         torch.manual_seed(0)
         conv = LGDConv(12, 24, k=3, graph="knn", iterations=2, variant=variant).double()
@@ -297,14 +300,17 @@ def test_when_the_statistics_are_updated():
         model = network(variant=variant)
         counts = []
         statistics = model.layers[-1].latent_space
-        for _ in range(2):
-            layers = model.disentangle(data.x, data.edge_index).layers
-            model.before_loss(layers)
+        for epoch in range(2):
+            output = model.disentangle(data.x, data.edge_index)
+            layers = output.layers
+            if epoch == 0:
+                model.update_statistics(output, "first_epoch")
+            model.update_statistics(output, "before_loss")
             before = layers[-1].local_units if variant == "released" else layers[-1].units
             if not counts:  # either way the first units set the statistics
                 torch.testing.assert_close(statistics.mean, before.mean(0).detach())
             counts.append(int(statistics.updates))
-            model.after_step(layers)
+            model.update_statistics(output, "after_step")
             counts.append(int(statistics.updates))
         assert counts == ([1, 1, 2, 2] if variant == "released" else [1, 2, 2, 3])
         assert statistics.centre == ("new" if variant == "released" else "old")
@@ -321,10 +327,11 @@ def test_a_switch_removes_its_part(variant, space, diversity, latent_graph):
     data = toy_graph(dtype=torch.float64)
     model = network(variant=variant, space=space, diversity=diversity, latent_graph=latent_graph)
     output = model.disentangle(data.x, data.edge_index)
-    model.before_loss(output.layers)
+    model.update_statistics(output, "first_epoch")
+    model.update_statistics(output, "before_loss")
     on = {"space": space, "diversity": diversity, "edge": variant == "sharp"}
     wanted = {name for name, is_on in on.items() if is_on}
-    assert set(model.regularization(output.layers, data.edge_index)) == wanted
+    assert set(model.losses(output, data.edge_index)) == wanted
     assert any("latent_space" in name for name in model.state_dict()) == (space or diversity)
     last = output.layers[-1]
     assert torch.equal(last.units, last.local_units) == (not latent_graph)
@@ -342,7 +349,7 @@ def test_disengcn_is_lgd_gcn_with_all_off(variant):
     disengcn = build("disengcn", settings, 12, 3).eval()
     torch.manual_seed(0)
     off = {"space": False, "diversity": False, "latent_graph": False}
-    model = LGDGCN(12, 24, 3, 2, variant=variant, **off).eval()
+    model = build("lgdgcn", settings | off, 12, 3).eval()
     assert not any("latent_space" in name for name in disengcn.state_dict())
     assert torch.equal(disengcn(data.x, data.edge_index), model(data.x, data.edge_index))
 
@@ -351,8 +358,7 @@ def test_reset_parameters_starts_over():
     data = toy_graph()
     model = network(dtype=torch.float32)
     before = model(data.x, data.edge_index)
-    layers = model.disentangle(data.x, data.edge_index).layers
-    model.before_loss(layers)
+    model.update_statistics(model.disentangle(data.x, data.edge_index), "first_epoch")
     model.reset_parameters()
     assert not any(layer.latent_space.updates for layer in model.layers)
     assert not torch.equal(model(data.x, data.edge_index), before)
@@ -395,4 +401,4 @@ def test_label_groups_are_a_switch():
 
 def test_units_that_are_classes_need_a_projection():
     with pytest.raises(InputError, match="need a projection; give in_channels"):
-        LGDConv(None, 8, factors=2, variant=VARIANTS["sharp"])
+        SharpConv(None, 8, factors=2)

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
-from lgdgcn.models import MODELS, LGDOutput, build
-from lgdgcn.models.stacked import stack
+from lgdgcn.models import MODELS, build
+from lgdgcn.models.population import stack
 from lgdgcn.train.objective import objective
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
@@ -79,11 +79,7 @@ def test_isolated_nodes_and_zero_rows_are_finite(name, edges):
 
 
 def total_loss(network, data, task):
-    output = (
-        network.disentangle(data.x, data.edge_index)
-        if hasattr(network, "disentangle")
-        else LGDOutput(network(data.x, data.edge_index), [])
-    )
+    output = network.disentangle(data.x, data.edge_index)
     targets = Targets.of([data], "train_mask")
     weights = {"space": torch.tensor([0.5]), "diversity": torch.tensor([0.01])}
     output = output._replace(logits=targets.pick(output.logits))

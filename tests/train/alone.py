@@ -2,7 +2,7 @@
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError
-from lgdgcn.models.stacked import lone_names
+from lgdgcn.models.population import single_names
 from lgdgcn.train.member import Member
 from lgdgcn.train.population import Population
 
@@ -37,7 +37,7 @@ class Alone:
         """The present weights, sharing memory while the training goes on."""
         if self.finished:
             return part(self.population.state(0), "model")
-        return {name: t[0] for name, t in lone_names(self.network.state_dict()).items()}
+        return {name: t[0] for name, t in single_names(self.network.state_dict()).items()}
 
     @property
     def best(self):
@@ -55,7 +55,7 @@ class Alone:
 
     def forget(self):
         """Weights were changed by hand: nothing computed before is of use."""
-        self.population._carried = None
+        self.population._known_layers = []
 
     def model(self, part="best"):
         return self.population.model(0, part)

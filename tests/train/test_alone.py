@@ -9,12 +9,11 @@ from lgdgcn import kernels
 from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError, LGDWarning
 from lgdgcn.models import LGDGCN, MODELS
-from lgdgcn.nn import VARIANTS
 from lgdgcn.train.population import Population
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from literal.latent_space import updated
-from models.toy import toy_graph
+from models.toy import VARIANTS, toy_graph
 from train.alone import Alone
 
 SMALL = {"hidden_channels": 24, "num_layers": 2, "k": 3}
@@ -268,7 +267,7 @@ def test_that_changes_no_bit(monkeypatch, model, variant, dropout):
     real = Population.step
 
     def step(self):
-        self._carried = None
+        self._known_layers = []
         return real(self)
 
     monkeypatch.setattr(Population, "step", step)
@@ -294,28 +293,23 @@ def test_the_weights_are_those_of_a_plain_loop_with_torchs_adam(model, variant):
     network = run.model("model")
     optimizer = torch.optim.Adam(network.parameters(), lr=2**-6, weight_decay=2**-8)
 
-    def forward():
-        if isinstance(network, LGDGCN):
-            return network.disentangle(data.x, data.edge_index)
-        return network(data.x, data.edge_index), []
-
     run.train()
     for epoch in range(5):
         network.train()
         optimizer.zero_grad()
-        logits, layers = forward()
-        loss = F.cross_entropy(logits[data.train_mask], data.y[data.train_mask])
-        if layers:
-            network.before_loss(layers, first_epoch=epoch == 0)
-            terms = network.regularization(layers, data.edge_index)
-            loss += sum(weights[name] * term for name, term in terms.items())
+        output = network.disentangle(data.x, data.edge_index)
+        loss = F.cross_entropy(output.logits[data.train_mask], data.y[data.train_mask])
+        if epoch == 0:
+            network.update_statistics(output, "first_epoch")
+        network.update_statistics(output, "before_loss")
+        terms = network.losses(output, data.edge_index)
+        loss += sum(weights[name] * term for name, term in terms.items())
         loss.backward()
         optimizer.step()
         network.eval()
         with torch.no_grad():
-            _, layers = forward()
-            if layers:
-                network.after_step(layers)
+            output = network.disentangle(data.x, data.edge_index)
+            network.update_statistics(output, "after_step")
     torch.testing.assert_close(run.weights, dict(network.state_dict()), rtol=1e-7, atol=1e-9)
 
 

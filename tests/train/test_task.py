@@ -7,8 +7,8 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
-from lgdgcn.models import LGDOutput, build
-from lgdgcn.models.stacked import stack
+from lgdgcn.models import build
+from lgdgcn.models.population import stack
 from lgdgcn.train.objective import objective
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, f1_scores
@@ -143,12 +143,6 @@ def test_named_classes_count_even_where_no_node_has_them():
     assert Task.of(data).outputs == 3
 
 
-def forward(network, data):
-    if hasattr(network, "disentangle"):
-        return network.disentangle(data.x, data.edge_index)
-    return LGDOutput(network(data.x, data.edge_index), [])
-
-
 @pytest.mark.parametrize("variant", ["paper", "sharp"])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("multi_label", [False, True])
@@ -159,8 +153,8 @@ def test_the_objective_is_equation_7(seed, multi_label, variant):
     torch.manual_seed(seed)
     models = [build("lgdgcn", settings.as_dict(), 12, task.outputs).double() for _ in range(2)]
     network = stack(models)
-    output = forward(network, data)
-    network.before_loss(output.layers)
+    output = network.disentangle(data.x, data.edge_index)
+    network.update_statistics(output, "first_epoch")
     given = {"space": [0.3, 0.4], "diversity": [0.02, 0.5], "edge": [0.7, 0.1]}
     weights = {name: torch.tensor(own, dtype=torch.float64) for name, own in given.items()}
     targets = Targets.of([data], "train_mask")
@@ -170,8 +164,8 @@ def test_the_objective_is_equation_7(seed, multi_label, variant):
     assert set(terms) == (names | {"edge"} if variant == "sharp" else names)
     for member, model in enumerate(models):
         with torch.no_grad():
-            output = forward(model, data)
-            model.before_loss(output.layers)
+            output = model.disentangle(data.x, data.edge_index)
+            model.update_statistics(output, "first_epoch")
             losses = [
                 (
                     layer.latent_space.space_loss(o.local_units),
@@ -198,7 +192,7 @@ def test_a_baseline_has_one_term():
     network = stack([build("gcn", {"hidden_channels": 8}, 12, 3)] * 2)
     targets = Targets.of([data], "train_mask")
     weights = dict.fromkeys(("space", "diversity", "edge"), torch.ones(2))
-    output = LGDOutput(targets.pick(network(data.x, data.edge_index)), [])
+    output = network.disentangle(data.x, data.edge_index, pick=targets.pick)
     terms = objective(network, output, Task.of(data), targets, data.edge_index, weights)
     assert list(terms) == ["classification", "total"]
     assert terms["total"] is terms["classification"]

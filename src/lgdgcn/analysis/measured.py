@@ -12,7 +12,7 @@ from lgdgcn.metrics.inputs import Inputs, checked
 from lgdgcn.metrics.permuted import permuted
 from lgdgcn.metrics.resampling import interval
 from lgdgcn.metrics.suite import all_draws
-from lgdgcn.models import LGDOutput, build
+from lgdgcn.models import NodeOutput, build
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["Row", "measure"]
@@ -92,7 +92,7 @@ def _untrained(trained: TrainedModel, seed: int) -> TrainedModel:
     )
 
 
-def _inputs(output: LGDOutput, data: Data) -> Inputs:
+def _inputs(output: NodeOutput, data: Data) -> Inputs:
     if not output.layers:
         raise InputError("only lgdgcn and disengcn have factors to measure")
     last = output.layers[-1]

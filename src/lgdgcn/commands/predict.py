@@ -12,7 +12,7 @@ from lgdgcn.commands.finished_run import open_run
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.attribution import both_directions
-from lgdgcn.models import LGDOutput
+from lgdgcn.models import NodeOutput
 from lgdgcn.storage import write_csv
 from lgdgcn.train.trained import TrainedModel
 
@@ -43,7 +43,7 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
 
 
 def _node_rows(
-    trained: TrainedModel, output: LGDOutput, ids: list[Any], factors: Tensor | None
+    trained: TrainedModel, output: NodeOutput, ids: list[Any], factors: Tensor | None
 ) -> Iterator[list[Any]]:
     probabilities = trained.task.probabilities(output.logits).cpu()
     predicted = trained.task.predict(output.logits).cpu()
@@ -59,7 +59,7 @@ def _node_rows(
         yield cells + ([] if factors is None else [int(factors[node]) + 1])
 
 
-def _edge_rows(data: Data, output: LGDOutput, ids: list[Any]) -> Iterator[list[Any]]:
+def _edge_rows(data: Data, output: NodeOutput, ids: list[Any]) -> Iterator[list[Any]]:
     pairs, mean = both_directions(data.edge_index, output.layers[-1].edge_factors.cpu())
     strongest = mean.argmax(1) + 1
     for (source, target), factor, row in zip(pairs.t().tolist(), strongest, mean, strict=True):

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.experiments.results import Scores
 from lgdgcn.metrics import headline
-from lgdgcn.models import LGDGCN, LGDOutput
-from lgdgcn.models.stacked import stack
+from lgdgcn.models.population import stack
 from lgdgcn.nn import Disentangled
 from lgdgcn.train.population import Population
 from lgdgcn.train.task import Task
@@ -60,12 +59,9 @@ def look_at(population: Population, places: Sequence[int]) -> Iterator[Measureme
         return
     network = stack([population.model(place) for place in places]).eval()
     graph = population.graphs[places[0]]
-    output = _run(network, graph)
-    local = None
-    if isinstance(network, LGDGCN) and any(layer.has_latent_graph for layer in network.layers):
-        for layer in network.layers:
-            layer.has_latent_graph = False
-        local = _run(network, graph).logits
+    output = network.disentangle(graph.x, graph.edge_index)
+    local_network = network.without_latent_graphs()
+    local = None if local_network is None else local_network(graph.x, graph.edge_index)
     for row, place in enumerate(places):
         own, task = population.graphs[place], population.tasks[place]
         layers = [Disentangled(*(part[row] for part in layer)) for layer in output.layers]
@@ -76,13 +72,6 @@ def look_at(population: Population, places: Sequence[int]) -> Iterator[Measureme
             layers,
             own,
         )
-
-
-def _run(network: nn.Module, graph: Data) -> LGDOutput:
-    """Scores ``[R, N, C]`` of all members, and what their layers found out."""
-    if isinstance(network, LGDGCN):
-        return network.disentangle(graph.x, graph.edge_index)
-    return LGDOutput(network(graph.x, graph.edge_index), [])
 
 
 def _scores(task: Task, logits: Tensor, graph: Data) -> Scores:

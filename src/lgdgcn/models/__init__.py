@@ -1,31 +1,43 @@
 """All models by name."""
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch import nn
-
 from lgdgcn.errors import InputError
+from lgdgcn.models.base import NodeModel, NodeOutput
 from lgdgcn.models.baselines import GAT, GCN, GCNII, MLP, APPNPNet, MoNet
-from lgdgcn.models.lgd_gcn import LGDGCN, LGDOutput
+from lgdgcn.models.lgd_gcn import LGDGCN
+from lgdgcn.models.sharp import SharpGCN
 
-__all__ = ["LGDGCN", "MODELS", "LGDOutput", "ModelSpec", "build"]
+__all__ = ["LGDGCN", "MODELS", "ModelSpec", "NodeModel", "NodeOutput", "SharpGCN", "build"]
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A class and the arguments that make it this model."""
+    """A class and the arguments that make it this model.
+
+    Attributes:
+        title: How tables name it.
+        cls: The class.
+        fixed: Arguments that are not settings of this model.
+        variants: Classes for some values of the setting ``variant``; others are an argument.
+    """
 
     title: str
-    cls: type[nn.Module]
+    cls: type[NodeModel]
     fixed: dict[str, Any] = field(default_factory=dict)
+    variants: dict[str, type[NodeModel]] = field(default_factory=dict)
 
 
 MODELS = {
-    "lgdgcn": ModelSpec("LGD-GCN", LGDGCN),
+    "lgdgcn": ModelSpec("LGD-GCN", LGDGCN, variants={"sharp": SharpGCN}),
     "disengcn": ModelSpec(
-        "DisenGCN", LGDGCN, {"space": False, "diversity": False, "latent_graph": False}
+        "DisenGCN",
+        LGDGCN,
+        {"space": False, "diversity": False, "latent_graph": False},
+        variants={"sharp": SharpGCN},
     ),
     "gcn": ModelSpec("GCN", GCN),
     "gat": ModelSpec("GAT", GAT),
@@ -36,7 +48,7 @@ MODELS = {
 }
 
 
-def build(name: str, settings: dict[str, Any], in_channels: int, out_channels: int) -> nn.Module:
+def build(name: str, settings: Mapping[str, Any], in_channels: int, out_channels: int) -> NodeModel:
     """Make a model, handing it those of the settings that its constructor names.
 
     Args:
@@ -48,6 +60,10 @@ def build(name: str, settings: dict[str, Any], in_channels: int, out_channels: i
     if name not in MODELS:
         raise InputError(f"model is {name!r}; choose from {', '.join(MODELS)}")
     spec = MODELS[name]
-    known = inspect.signature(spec.cls).parameters
-    arguments = {key: value for key, value in settings.items() if key in known} | spec.fixed
-    return spec.cls(in_channels=in_channels, out_channels=out_channels, **arguments)
+    cls, options = spec.cls, dict(settings)
+    if options.get("variant") in spec.variants:
+        cls = spec.variants[options.pop("variant")]
+    bases = [base for base in cls.__mro__ if issubclass(base, NodeModel)]
+    known = {key for base in bases for key in inspect.signature(base.__init__).parameters}
+    arguments = {key: value for key, value in options.items() if key in known} | spec.fixed
+    return cls(in_channels=in_channels, out_channels=out_channels, **arguments)

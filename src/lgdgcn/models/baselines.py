@@ -16,6 +16,7 @@ from torch_geometric.nn.dense import Linear
 from torch_geometric.utils import degree
 
 from lgdgcn.kernels.remembered import Remembered
+from lgdgcn.models.base import NodeModel
 
 __all__ = ["GAT", "GCN", "GCNII", "MLP", "APPNPNet", "MoNet"]
 
@@ -46,7 +47,7 @@ def _sizes(first: int, hidden: int, last: int, num_layers: int) -> list[tuple[in
     return list(pairwise([first, *[hidden] * (num_layers - 1), last]))
 
 
-class Stack(nn.Module):
+class Stack(NodeModel):
     """Layers with dropout before each and an activation between them."""
 
     activation = staticmethod(torch.relu)
@@ -161,7 +162,7 @@ class MoNet(Stack):
         return edge_index, inverse_root[edge_index].t()
 
 
-class APPNPNet(nn.Module):
+class APPNPNet(NodeModel):
     """Predict, then propagate with personalised PageRank (Gasteiger et al., 2019)."""
 
     def __init__(
@@ -190,7 +191,7 @@ class APPNPNet(nn.Module):
         return scores
 
 
-class GCNII(nn.Module):
+class GCNII(NodeModel):
     """Deep GCN with initial residual and identity mapping (Chen et al., 2020)."""
 
     def __init__(

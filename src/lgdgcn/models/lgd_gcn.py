@@ -1,34 +1,22 @@
 """The network: L layers, dropout and a linear classifier (Sec. 3.4)."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple, cast
+import copy
+from collections.abc import Sequence
+from typing import Any, Literal, cast
 
 from torch import Tensor, nn
 
 from lgdgcn.errors import InputError
-from lgdgcn.nn import (
-    VARIANTS,
-    Disentangled,
-    FactorProjection,
-    LabelHead,
-    LatentSpace,
-    LGDConv,
-    dropout,
-    edge_loss,
-)
+from lgdgcn.models.base import NodeModel, NodeOutput, NodePicker
+from lgdgcn.nn import VARIANTS, Disentangled, FactorProjection, LGDConv, Moment, dropout
 
-__all__ = ["LGDGCN", "LGDOutput"]
+__all__ = ["LGDGCN"]
+
+_LARGEST_COVARIANCE = 64  # channels; above, torch's solvers wait for the host
 
 
-class LGDOutput(NamedTuple):
-    """Class scores of every node and what each layer found out."""
-
-    logits: Tensor  # [*, N, C]
-    layers: list[Disentangled]
-
-
-class LGDGCN(nn.Module):
-    """LGD-GCN; with all three global parts off it is DisenGCN, but for the sharp variant.
+class LGDGCN(NodeModel):
+    """LGD-GCN; with all three global parts off it is DisenGCN.
 
     Args:
         in_channels: Number of input features.
@@ -46,9 +34,7 @@ class LGDGCN(nn.Module):
         diversity: Whether the diversity loss is part of training.
         latent_graph: Whether layers aggregate along their latent graphs.
         precision: What stands for the inverse covariance; the variant's own by default.
-        label_groups: Whether :meth:`begin` gives labels that exclude each other one factor (sharp).
-        variant: ``"paper"`` (the text), ``"released"`` (the authors' code) or ``"sharp"`` (units
-            that are classes).
+        variant: ``"paper"`` (the text) or ``"released"`` (the authors' code).
 
     Example:
         >>> import torch
@@ -56,6 +42,8 @@ class LGDGCN(nn.Module):
         >>> model(torch.rand(5, 8), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])).shape
         torch.Size([5, 3])
     """
+
+    is_batched = True
 
     def __init__(
         self,
@@ -75,16 +63,13 @@ class LGDGCN(nn.Module):
         diversity: bool = True,
         latent_graph: bool = True,
         precision: Literal["variant", "scaled", "exact", "released"] = "variant",
-        label_groups: bool = True,
         variant: str = "paper",
     ) -> None:
         super().__init__()
         if variant not in VARIANTS:
             raise InputError(f"variant is {variant!r}; choose from {', '.join(VARIANTS)}")
         self.variant = VARIANTS[variant]
-        self.space = space
-        self.diversity = diversity
-        self.label_groups = label_groups
+        self.num_factors = factors
         self.dropout = dropout
         shared = self.variant.shared_projection
         self.projection = (
@@ -94,7 +79,7 @@ class LGDGCN(nn.Module):
         for layer in range(num_layers):
             is_global = self.variant.global_layers == "every" or layer == num_layers - 1
             layers.append(
-                LGDConv(
+                self.make_layer(
                     None if shared else in_channels if layer == 0 else hidden_channels,
                     hidden_channels,
                     factors=factors,
@@ -104,112 +89,110 @@ class LGDGCN(nn.Module):
                     graph=graph,
                     update_rate=update_rate,
                     latent_graph=latent_graph and is_global,
-                    latent_space=(space or diversity) and is_global,
+                    space=space and is_global,
+                    diversity=diversity and is_global,
                     precision=None if precision == "variant" else precision,
                     variant=self.variant,
                 )
             )
         self.layers = cast("Sequence[LGDConv]", nn.ModuleList(layers))
-        head = LabelHead if self.variant.class_units else nn.Linear
-        self.classifier: LabelHead | nn.Linear = head(hidden_channels, out_channels)
+        self.classifier = self.make_classifier(hidden_channels, out_channels)
+
+    def make_layer(self, in_channels: int | None, out_channels: int, **options: Any) -> LGDConv:
+        """Return one layer; a subclass may have other ones."""
+        return LGDConv(in_channels, out_channels, **options)
+
+    def make_classifier(self, in_channels: int, out_channels: int) -> nn.Module:
+        """Return what turns the last layer's units into class scores."""
+        return nn.Linear(in_channels, out_channels)
 
     def reset_parameters(self) -> None:
         """Draw new weights and forget all statistics."""
         for module in [self.projection, *self.layers, self.classifier]:
             if module is not None:
-                module.reset_parameters()
+                module.reset_parameters()  # type: ignore[operator]
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return the class scores ``[*, N, C]``."""
         return self.disentangle(x, edge_index).logits
 
-    def first_layer(self, x: Tensor, edge_index: Tensor) -> Disentangled:
-        """Run the first layer alone; no dropout comes before its end."""
-        h = x if self.projection is None else self.projection(x).flatten(-2)
-        return self.layers[0].disentangle(h, edge_index)
-
-    def disentangle(
+    def factors(
         self,
         x: Tensor,
         edge_index: Tensor,
-        first: Disentangled | None = None,
-        pick: Callable[[Tensor], Tensor] | None = None,
-    ) -> LGDOutput:
-        """Return the class scores together with units and edge factors of every layer.
+        known: Sequence[Disentangled] = (),
+        count: int | None = None,
+    ) -> list[Disentangled]:
+        """Run the layers, with dropout between them; see :meth:`NodeModel.factors`."""
+        outputs = list(known)
+        for layer in self.layers[len(outputs) : count]:
+            if outputs:
+                h = dropout(outputs[-1].units.flatten(-2), self.dropout, self.training)
+            else:
+                h = x if self.projection is None else self.projection(x).flatten(-2)
+            outputs.append(layer.disentangle(h, edge_index))
+        return outputs
 
-        Args:
-            x: Features, dense or sparse. Shape ``[N, F]``.
-            edge_index: Edges. Shape ``[2, E]``.
-            first: What :meth:`first_layer` returned for the same weights, to save the work.
-            pick: Takes the nodes to classify out of all, ``[*, N, d] -> [*, n, d]``.
-        """
-        outputs = [self.first_layer(x, edge_index) if first is None else first]
-        for layer in self.layers[1:]:
-            outputs.append(layer.disentangle(self._dropped(outputs[-1].units), edge_index))
-        return LGDOutput(self.classify(outputs[-1].units, pick), outputs)
+    def classify(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        layers: Sequence[Disentangled],
+        pick: NodePicker | None = None,
+    ) -> Tensor:
+        """Return the class scores from the last layer's units; see :meth:`NodeModel.classify`."""
+        h = dropout(self.evidence(layers[-1].units), self.dropout, self.training)
+        return self.score(h if pick is None else pick(h))
 
-    def classify(self, units: Tensor, pick: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """Return the class scores of the nodes with these units, see :meth:`disentangle`."""
-        head = self.classifier
-        h = head.classes(units) if isinstance(head, LabelHead) else units.flatten(-2)
-        h = dropout(h, self.dropout, self.training)
-        h = h if pick is None else pick(h)
-        if isinstance(head, LabelHead):
-            return head(h)  # type: ignore[no-any-return]
-        return h @ head.weight.mT + head.bias.unsqueeze(-2)
+    def evidence(self, units: Tensor) -> Tensor:
+        """Return what the classifier is given of every node, ``[*, N, M, d] -> [*, N, M * d]``."""
+        return units.flatten(-2)
+
+    def score(self, evidence: Tensor) -> Tensor:
+        """Return the class scores, ``[*, n, M * d] -> [*, n, C]``."""
+        head = cast("nn.Linear", self.classifier)
+        return evidence @ head.weight.mT + head.bias.unsqueeze(-2)
 
     def factor_shares(self, units: Tensor, label: Tensor) -> Tensor:
-        """What each factor adds to one label's score of every node ``[N, M]``; both are sums."""
-        head = self.classifier
-        if isinstance(head, LabelHead):
-            evidence, weight = head.classes(units), head.shares()
-        else:
-            evidence, weight = units.flatten(-2), head.weight
-        return (evidence * weight[label]).view_as(units).sum(-1)
+        """Return what each factor adds to one label's score of every node ``[N, M]``."""
+        weight = cast("nn.Linear", self.classifier).weight
+        return (self.evidence(units) * weight[label]).view_as(units).sum(-1)
 
-    def begin(self, y: Tensor) -> None:
-        """Prepare the classifier for the training nodes' label sets ``[n, C]``."""
-        if isinstance(self.classifier, LabelHead) and self.label_groups:
-            self.classifier.begin(y, self.layers[-1].factors)
+    def losses(self, output: NodeOutput, edge_index: Tensor) -> dict[str, Tensor]:
+        r"""Return every layer's losses, layer l weighted by :math:`10^{l-L}` (Eq. 7)."""
+        total: dict[str, Tensor] = {}  # [*] each
+        for depth, (layer, found) in enumerate(zip(self.layers, output.layers, strict=True)):
+            weight = 10.0 ** (depth + 1 - len(output.layers))
+            for name, loss in layer.losses(found, edge_index).items():
+                total[name] = total.get(name, 0) + weight * loss
+        return total
 
-    def _dropped(self, units: Tensor) -> Tensor:
-        return dropout(units.flatten(-2), self.dropout, self.training)
+    def update_statistics(self, output: NodeOutput, moment: Moment) -> None:
+        """Update every layer's means and covariances if this is the variant's moment."""
+        for layer, found in zip(self.layers, output.layers, strict=True):
+            layer.update_statistics(found, moment)
 
-    def regularization(self, layers: list[Disentangled], edge_index: Tensor) -> dict[str, Tensor]:
-        r"""Space, diversity and edge loss, layer l weighted by :math:`10^{l-L}` (Eq. 7)."""
-        losses: dict[str, Tensor] = {}  # [*] each
-        if self.variant.class_units:
-            for depth, output in enumerate(layers, start=1):
-                loss = 10.0 ** (depth - len(layers)) * edge_loss(output.local_units, edge_index)
-                losses["edge"] = losses.get("edge", 0) + loss
-        for depth, space, output in self._latent_spaces(layers):
-            weight = 10.0 ** (depth - len(layers))
-            if self.space:
-                loss = weight * space.space_loss(output.local_units)
-                losses["space"] = losses.get("space", 0) + loss
-            if self.diversity:
-                loss = weight * space.diversity_loss(output.local_units)
-                losses["diversity"] = losses.get("diversity", 0) + loss
-        return losses
+    def without_latent_graphs(self) -> "LGDGCN | None":
+        """Return a copy that does not aggregate along latent graphs; ``None`` if none does."""
+        if not any(layer.has_latent_graph for layer in self.layers):
+            return None
+        local = copy.deepcopy(self)
+        for layer in local.layers:
+            layer.has_latent_graph = False
+        return local
 
-    def before_loss(self, layers: list[Disentangled], first_epoch: bool = True) -> None:
-        """Set the statistics from the first forward; the released variant updates them here."""
-        for _, space, output in self._latent_spaces(layers):
-            if self.variant.statistics == "before_loss":
-                space.update(output.local_units)
-            elif first_epoch:
-                space.initialize(output.units)
+    @property
+    def can_be_captured(self) -> bool:  # type: ignore[override]
+        """Whether a GPU can record a training epoch: not with large covariances."""
+        spaces = [layer.latent_space for layer in self.layers if layer.latent_space is not None]
+        return all(space.mean.size(-1) <= _LARGEST_COVARIANCE for space in spaces)
 
-    def after_step(self, layers: list[Disentangled]) -> None:
-        """Update the statistics from the updated network's units, once per epoch (Alg. 2)."""
-        if self.variant.statistics == "after_step":
-            for _, space, output in self._latent_spaces(layers):
-                space.update(output.units)
-
-    def _latent_spaces(
-        self, layers: list[Disentangled]
-    ) -> Iterator[tuple[int, LatentSpace, Disentangled]]:
-        """Yield depth l = 1..L, statistics and output of every layer that keeps statistics."""
-        for depth, (layer, output) in enumerate(zip(self.layers, layers, strict=True), start=1):
-            if layer.latent_space is not None:
-                yield depth, layer.latent_space, output
+    def concerns(self) -> list[str]:
+        """Say so where all nodes have the same unit in a factor."""
+        spaces = [layer.latent_space for layer in self.layers if layer.latent_space is not None]
+        if not any(bool(space.collapsed.any()) for space in spaces):
+            return []
+        return [
+            "all nodes have the same unit in a factor, so its losses say nothing; "
+            "check for constant features or a learning rate that is too high"
+        ]

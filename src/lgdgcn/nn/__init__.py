@@ -1,15 +1,12 @@
-"""The paper's mathematics, one section per file, and that of the sharp variant."""
+"""The paper's mathematics, one section per file; ``sharp/`` is ours."""
 
-from lgdgcn.nn.class_units import class_units, vote
 from lgdgcn.nn.dropout import RandomStreams, dropout, dropout_everywhere
-from lgdgcn.nn.edge_mixture import edge_loss
-from lgdgcn.nn.label_groups import label_groups
-from lgdgcn.nn.label_head import LabelHead
 from lgdgcn.nn.latent_graph import LatentGraph, cknn_graph, knn_graph, latent_graph
 from lgdgcn.nn.latent_space import LatentSpace, diversity, diversity_loss, space_loss
-from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
+from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
 from lgdgcn.nn.projection import FactorProjection
 from lgdgcn.nn.routing import route
+from lgdgcn.nn.sharp import LabelHead, SharpConv, class_units, edge_loss, label_groups, vote
 from lgdgcn.nn.variant import VARIANTS, Variant
 
 __all__ = [
@@ -20,7 +17,9 @@ __all__ = [
     "LabelHead",
     "LatentGraph",
     "LatentSpace",
+    "Moment",
     "RandomStreams",
+    "SharpConv",
     "Variant",
     "cknn_graph",
     "class_units",

@@ -47,6 +47,11 @@ class RandomStreams:
             return inside
         return kernels.dropout(x, self.rate, self.seed, self.epoch, call)
 
+    @staticmethod
+    def current() -> "RandomStreams | None":
+        """The streams that are active, if any."""
+        return _active.get()
+
     @contextmanager
     def active(self) -> Iterator[None]:
         """Use these streams in every :func:`dropout` inside."""

@@ -1,20 +1,20 @@
 """One LGD-GCN layer (Alg. 1)."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from lgdgcn.errors import InputError
-from lgdgcn.nn.class_units import vote
 from lgdgcn.nn.gaussian import Precision
-from lgdgcn.nn.latent_graph import GraphKind, latent_graph
+from lgdgcn.nn.latent_graph import GraphKind, LatentGraph, latent_graph
 from lgdgcn.nn.latent_space import LatentSpace
 from lgdgcn.nn.projection import FactorProjection, split_factors, unit_channels
 from lgdgcn.nn.routing import route
 from lgdgcn.nn.variant import VARIANTS, Variant
 
-__all__ = ["Disentangled", "LGDConv"]
+__all__ = ["Disentangled", "LGDConv", "Moment"]
+
+Moment = Literal["first_epoch", "before_loss", "after_step"]  # of a training step
 
 
 class Disentangled(NamedTuple):
@@ -43,7 +43,8 @@ class LGDConv(nn.Module):
         graph: Kind of latent graph, ``"knn"`` or ``"cknn"``.
         update_rate: Share of new statistics in an update.
         latent_graph: Whether to aggregate along the latent graph.
-        latent_space: Whether to keep statistics (needed by both losses).
+        space: Whether :meth:`losses` has the space loss.
+        diversity: Whether :meth:`losses` has the diversity loss.
         precision: What stands for the inverse covariance; the variant's own by default.
         variant: Reading of the paper, see :class:`~lgdgcn.nn.variant.Variant`.
 
@@ -72,14 +73,13 @@ class LGDConv(nn.Module):
         graph: GraphKind = "cknn",
         update_rate: float = 0.5,
         latent_graph: bool = True,
-        latent_space: bool = True,
+        space: bool = True,
+        diversity: bool = True,
         precision: Precision | None = None,
         variant: Variant = VARIANTS["paper"],
     ) -> None:
         super().__init__()
         channels = unit_channels(out_channels, factors)
-        if in_channels is None and variant.class_units:
-            raise InputError("units that are classes need a projection; give in_channels")
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.factors = factors
@@ -87,6 +87,8 @@ class LGDConv(nn.Module):
         self.k = k
         self.graph: GraphKind = graph
         self.has_latent_graph = latent_graph
+        self.space = space
+        self.diversity = diversity
         self.variant = variant
         # buffers, so that the members of a population can have one each; no k above self.k
         highest = torch.iinfo(torch.int64).max
@@ -103,7 +105,7 @@ class LGDConv(nn.Module):
                 precision or variant.precision,
                 centre="old" if variant.statistics == "after_step" else "new",
             )
-            if latent_space
+            if space or diversity
             else None
         )
 
@@ -120,16 +122,18 @@ class LGDConv(nn.Module):
 
     def disentangle(self, x: Tensor, edge_index: Tensor) -> Disentangled:
         """Run the layer and return everything it found out (Alg. 1)."""
-        local, edge_factors = self._route(x, edge_index)
-        # Lines 7-10: build one graph per factor and average along it.
-        units = self._aggregate(local) if self.has_latent_graph else local
+        z = self.project(x)  # lines 1-3: M units per node, [*, N, M, d]
+        local, edge_factors = self.route(z, edge_index)  # lines 4-5: neighbours by factor
+        graph = self.build_graph(local)  # lines 7-8: one latent graph per factor
+        units = self.aggregate(local, graph)  # lines 9-10: average along it
         return Disentangled(units, local, edge_factors)
 
-    def _route(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-        """Project (lines 1-3) and route the neighbours to factors (lines 4-5)."""
-        if self.projection is not None and self.variant.class_units:
-            return vote(self.projection.scores(x), edge_index, self.iterations, self.tau)
-        z = split_factors(x, self.factors) if self.projection is None else self.projection(x)
+    def project(self, x: Tensor) -> Tensor:
+        """Project every node into M unit-length factor units (Eq. 1)."""
+        return split_factors(x, self.factors) if self.projection is None else self.projection(x)
+
+    def route(self, z: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+        """Route the neighbours to factors, T iterations; returns units and edge probabilities."""
         return route(
             z,
             edge_index,
@@ -139,10 +143,45 @@ class LGDConv(nn.Module):
             normalize_last=self.variant.normalize_last,
         )
 
-    def _aggregate(self, local: Tensor) -> Tensor:
+    def build_graph(self, local: Tensor) -> LatentGraph | None:
+        """Link every node to its nearest ones in each factor; ``None`` if that is switched off."""
+        if not self.has_latent_graph:
+            return None
         own_k = self.own_k if self.own_k.dim() else None
-        graph = latent_graph(local.detach(), self.k, self.graph, own_k)
+        return latent_graph(local.detach(), self.k, self.graph, own_k)
+
+    def aggregate(self, local: Tensor, graph: LatentGraph | None) -> Tensor:
+        """Average the units along the latent graphs (Eq. 4)."""
+        if graph is None:
+            return local
         return graph.aggregate(local, self.variant.normalization, self.variant.one_sided_weight)
+
+    def losses(self, output: Disentangled, edge_index: Tensor) -> dict[str, Tensor]:
+        """Pull units to their own component, push factors apart (Eq. 3, 5, 6), ``[*]`` each."""
+        losses: dict[str, Tensor] = {}
+        if self.latent_space is not None and self.space:
+            losses["space"] = self.latent_space.space_loss(output.local_units)
+        if self.latent_space is not None and self.diversity:
+            losses["diversity"] = self.latent_space.diversity_loss(output.local_units)
+        return losses
+
+    def update_statistics(self, output: Disentangled, moment: Moment) -> None:
+        """Update means and covariances if this is the moment when the variant does so.
+
+        Args:
+            output: What the layer found out.
+            moment: ``"first_epoch"`` (before the first loss of all), ``"before_loss"`` of every
+                step, or ``"after_step"``, when the output is that of the updated network.
+        """
+        if self.latent_space is None:
+            return
+        if self.variant.statistics == "before_loss":  # the authors' code
+            if moment == "before_loss":
+                self.latent_space.update(output.local_units)
+        elif moment == "first_epoch":  # Alg. 2, which needs statistics to begin with
+            self.latent_space.initialize(output.units)
+        elif moment == "after_step":
+            self.latent_space.update(output.units)
 
     def __repr__(self) -> str:
         return (

@@ -1,6 +1,6 @@
-"""Where the paper's text, the authors' code and our sharp routing differ, as a table of choices."""
+"""Where the paper's text and the authors' code differ, as a table of choices."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from lgdgcn.nn.gaussian import Precision
@@ -23,10 +23,6 @@ class Variant:
         statistics: When means and covariances are updated: ``"after_step"`` from the aggregated
             units of the updated network around the old mean (Alg. 2), or ``"before_loss"`` from
             the routed units around their new mean.
-        class_units: Units are classes of their factor: neighbours vote for them
-            (:func:`~lgdgcn.nn.class_units.vote`), labels belong to them
-            (:class:`~lgdgcn.nn.label_head.LabelHead`), and edges are evidence for them
-            (:func:`~lgdgcn.nn.edge_mixture.edge_loss`).
     """
 
     shared_projection: bool
@@ -37,21 +33,19 @@ class Variant:
     one_sided_weight: float
     precision: Precision
     statistics: Literal["after_step", "before_loss"]
-    class_units: bool = False
 
 
-_PAPER = Variant(
-    shared_projection=False,
-    uniform_start=False,
-    normalize_last=True,
-    global_layers="every",
-    normalization="symmetric",
-    one_sided_weight=1.0,
-    precision="scaled",
-    statistics="after_step",
-)
 VARIANTS = {
-    "paper": _PAPER,
+    "paper": Variant(
+        shared_projection=False,
+        uniform_start=False,
+        normalize_last=True,
+        global_layers="every",
+        normalization="symmetric",
+        one_sided_weight=1.0,
+        precision="scaled",
+        statistics="after_step",
+    ),
     "released": Variant(
         shared_projection=True,
         uniform_start=True,
@@ -62,5 +56,4 @@ VARIANTS = {
         precision="released",
         statistics="before_loss",
     ),
-    "sharp": replace(_PAPER, class_units=True),
 }

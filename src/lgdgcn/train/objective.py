@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from lgdgcn.models import LGDGCN, LGDOutput
+from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 
@@ -12,8 +12,8 @@ __all__ = ["objective"]
 
 
 def objective(
-    model: nn.Module,
-    output: LGDOutput,
+    model: NodeModel,
+    output: NodeOutput,
     task: Task,
     targets: Targets,
     edge_index: Tensor,
@@ -36,13 +36,12 @@ def objective(
             ``[R]``.
 
     Returns:
-        ``classification``, for LGD-GCN the others where they are on (before their weights), and
+        ``classification``, the model's own losses (before their weights), and
         ``total``.
     """
     total = task.loss(output.logits, targets)
     terms = {"classification": total}
-    if isinstance(model, LGDGCN):
-        terms |= model.regularization(output.layers, edge_index)
+    terms |= model.losses(output, edge_index)
     for name, weight in weights.items():
         if name in terms:
             total = total + weight * terms[name]

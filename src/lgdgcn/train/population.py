@@ -11,21 +11,15 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.models import LGDGCN, LGDOutput
-from lgdgcn.models.stacked import Ensemble
+from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.nn import Disentangled, RandomStreams
 from lgdgcn.train.member import Member, MemberState, Report
 from lgdgcn.train.objective import objective
-from lgdgcn.train.recorded import Recorded, recordable
-from lgdgcn.train.reporting import (
-    Reading,
-    report_epoch,
-    warn_of_collapse,
-    warn_of_too_few_classes,
-)
+from lgdgcn.train.recorded import Recorded
+from lgdgcn.train.reporting import Reading, report_epoch, warn_of_concerns
 from lgdgcn.train.stacking import Columns, Standing, Weights, check_alike, load_part, lone_model
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, headlines
@@ -58,10 +52,10 @@ class Population:
         check_alike(self.members, self.graphs, states)
         self.tasks = [Task.of(graph) for graph in self.graphs]
         self.states = [MemberState() if state is None else replace(state) for state in states]
-        self._warned = False
+        self._warned: set[str] = set()
         self._build([place for place in range(len(self.members)) if not self._done(place)])
         if self.places:
-            warn_of_too_few_classes(self.network)
+            warn_of_concerns(self.network, self._warned)
 
     @property
     def finished(self) -> bool:
@@ -80,7 +74,7 @@ class Population:
         looks = self._program.run()
         seconds = (time.perf_counter() - start) / (len(looks) * len(self.places))
         reports = [report for rows in looks for report in self._reports(rows, seconds)]
-        self._warned = self._warned or warn_of_collapse(self.network)
+        warn_of_concerns(self.network, self._warned)
         self._release_finished()
         return reports
 
@@ -97,7 +91,7 @@ class Population:
             return replace(state, tensors=dict(state.tensors))
         return replace(state, tensors=self._weights.member(self.places.index(place)))
 
-    def model(self, place: int, part: str = "best") -> nn.Module:
+    def model(self, place: int, part: str = "best") -> NodeModel:
         """A lone model with a member's best (or, ``"model"``, present) weights."""
         return load_part(self._lone(place), self.state(place), part)
 
@@ -123,11 +117,13 @@ class Population:
         self._all_validated = bool(self.validated.all())
         self._fresh = any(one.epoch == 0 for one in progress)
         self._drops = any(member.settings.dropout > 0 for member in members)
-        self._carried: LGDOutput | Disentangled | None = None
+        self._known_layers: list[Disentangled] = []  # of the last evaluation, for the next step
         self._terms: list[str] = []
-        self._program = Recorded(self._epoch, device.type == "cuda" and recordable(self.network))
+        self._program = Recorded(
+            self._epoch, device.type == "cuda" and self.network.can_be_captured
+        )
 
-    def _lone(self, place: int) -> nn.Module:
+    def _lone(self, place: int) -> NodeModel:
         outputs = self.tasks[place].outputs
         return lone_model(self.model_name, self.members[place], self.graphs[place], outputs)
 
@@ -183,8 +179,9 @@ class Population:
             parameter.grad = None
         streams = RandomStreams(self.own.seed, self.counted + 1, self.own.rate)
         output = self._forward(streams)
-        if isinstance(self.network, LGDGCN):
-            self.network.before_loss(output.layers, first_epoch=self._fresh)
+        if self._fresh:
+            self.network.update_statistics(output, "first_epoch")
+        self.network.update_statistics(output, "before_loss")
         terms = objective(
             self.network, output, self.task, self.targets, self.edge_index, self.own.weights
         )
@@ -192,18 +189,11 @@ class Population:
         self._optimize()
         return {name: term.detach() for name, term in terms.items()}
 
-    def _forward(self, streams: RandomStreams) -> LGDOutput:
+    def _forward(self, streams: RandomStreams) -> NodeOutput:
         """The training forward; what the last evaluation already computed is not repeated."""
-        if not isinstance(self.network, LGDGCN):
-            assert isinstance(self.network, Ensemble)
-            logits = self.network(self.x, self.edge_index, streams)
-            return LGDOutput(self.targets.pick(logits), [])
-        carried, self._carried = self._carried, None
-        pick = self.targets.pick
-        if isinstance(carried, LGDOutput):
-            return LGDOutput(self.network.classify(carried.layers[-1].units, pick), carried.layers)
+        known, self._known_layers = self._known_layers, []
         with streams.active() if self._drops else nullcontext():
-            return self.network.disentangle(self.x, self.edge_index, carried, pick)
+            return self.network.disentangle(self.x, self.edge_index, known, self.targets.pick)
 
     def _optimize(self) -> None:
         self._weights.descend(self.own.lr, self.own.decay, self.counted + 1)
@@ -212,24 +202,19 @@ class Population:
         """Scores of the updated networks, whose units also move the statistics (Alg. 2).
 
         Only validation nodes are classified, or all nodes where a member has no such. The next
-        step begins with the same weights: up to the first dropout its forward is this one, which
-        is kept for it.
+        step begins with the same weights: up to the first dropout its forward is this one, so
+        these layers are computed with gradients and kept for it.
         """
         self.network.eval()
+        reused = 0 if self._program.recording else 1 if self._drops else None
+        with torch.enable_grad():
+            known = self.network.factors(self.x, self.edge_index, count=reused)
         pick = self.validation.pick if self._all_validated else None
-        if not isinstance(self.network, LGDGCN):
-            with torch.no_grad():
-                logits = self.network(self.x, self.edge_index)
-                return logits if pick is None else pick(logits)
-        carry = not self._program.recording
-        with torch.set_grad_enabled(carry):
-            first = self.network.first_layer(self.x, self.edge_index)
-        with torch.set_grad_enabled(carry and not self._drops):
-            output = self.network.disentangle(self.x, self.edge_index, first, pick)
-        if carry:
-            self._carried = first if self._drops else output
-        self.network.after_step(output.layers)
-        return output.logits.detach()
+        with torch.no_grad():
+            output = self.network.disentangle(self.x, self.edge_index, known, pick)
+        self._known_layers = known
+        self.network.update_statistics(output, "after_step")
+        return output.logits
 
     def _keep_best(self, valid: Tensor, score: Tensor, loss: Tensor) -> None:
         """Remember better epochs; without validation nodes every valid one ``[R]`` is better."""

@@ -5,24 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from lgdgcn.models import LGDGCN
-
-__all__ = ["Recorded", "recordable"]
+__all__ = ["Recorded"]
 
 _REPEATS = 10  # epochs between two looks of the host
-_LARGEST_COVARIANCE = 64  # channels
-
-
-def recordable(network: nn.Module) -> bool:
-    """Whether a GPU can repeat the network's epochs.
-
-    Not with large covariances: torch leaves them to libraries that wait for the host.
-    """
-    layers = network.layers if isinstance(network, LGDGCN) else []
-    spaces = [layer.latent_space for layer in layers if layer.latent_space is not None]
-    return all(space.mean.size(-1) <= _LARGEST_COVARIANCE for space in spaces)
 
 
 @contextmanager

@@ -5,14 +5,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from torch import nn
-
 from lgdgcn.errors import LGDWarning
-from lgdgcn.models import LGDGCN
-from lgdgcn.nn import LabelHead
+from lgdgcn.models import NodeModel
 from lgdgcn.train.member import Member, MemberState, Progress, Report
 
-__all__ = ["Reading", "report_epoch", "warn_of_collapse", "warn_of_too_few_classes"]
+__all__ = ["Reading", "report_epoch", "warn_of_concerns"]
 
 T = TypeVar("T")
 
@@ -82,33 +79,9 @@ def _divergence(reading: Reading[float]) -> str | None:
     return None
 
 
-def warn_of_collapse(network: nn.Module) -> bool:
-    """Warn the caller's caller where a factor's units are all the same; returns whether so."""
-    if not isinstance(network, LGDGCN):
-        return False
-    spaces = [layer.latent_space for layer in network.layers]
-    if not any(bool(space.collapsed.any()) for space in spaces if space is not None):
-        return False
-    warnings.warn(
-        "all nodes have the same unit in a factor, so its losses say nothing; "
-        "check for constant features or a learning rate that is too high",
-        LGDWarning,
-        stacklevel=3,
-    )
-    return True
-
-
-def warn_of_too_few_classes(network: nn.Module) -> None:
-    """Warn the caller's caller where labels that exclude each other have no class each."""
-    if not isinstance(network, LGDGCN) or not isinstance(network.classifier, LabelHead):
-        return
-    start, factors = network.classifier.start, network.layers[-1].factors
-    begun = start.view(*start.shape[:-1], factors, -1) > 0  # [*, C, M, d]
-    wanted = max(2, int(begun.any(-1).sum(-2).max()))  # a factor's only class is always certain
-    if begun.size(-1) < wanted:
-        warnings.warn(
-            f"a factor has {begun.size(-1)} of the {wanted} classes that its labels need; "
-            f"use hidden_channels={factors * wanted} or more",
-            LGDWarning,
-            stacklevel=3,
-        )
+def warn_of_concerns(network: NodeModel, known: set[str]) -> None:
+    """Warn the caller's caller of what a user should know of the network, once of each."""
+    for concern in network.concerns():
+        if concern not in known:
+            known.add(concern)
+            warnings.warn(concern, LGDWarning, stacklevel=3)

@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from lgdgcn import kernels
 from lgdgcn.errors import InputError
-from lgdgcn.models import LGDGCN, build
-from lgdgcn.models.stacked import lone_names, stack
+from lgdgcn.models import NodeModel, build
+from lgdgcn.models.population import single_names, stack
 from lgdgcn.runtime import set_seed
 from lgdgcn.train.member import OWN, Member, MemberState, Progress
 from lgdgcn.train.states import check_like
@@ -43,17 +43,16 @@ def check_alike(members: Sequence[Member], graphs: Sequence[Data], states: Seque
             )
 
 
-def lone_model(name: str, member: Member, graph: Data, outputs: int) -> nn.Module:
+def lone_model(name: str, member: Member, graph: Data, outputs: int) -> NodeModel:
     """A member's model as its seed draws it, on the device of its graph."""
     set_seed(member.seed)
     model = build(name, member.settings.as_dict(), graph.x.size(1), outputs)
-    if isinstance(model, LGDGCN):
-        known = graph.y[graph.train_mask]
-        model.begin(F.one_hot(known, outputs) if known.dim() == 1 else known)
+    known = graph.y[graph.train_mask]
+    model.begin(F.one_hot(known, outputs) if known.dim() == 1 else known)
     return model.to(graph.x.device, graph.x.dtype)
 
 
-def load_part(model: nn.Module, state: MemberState, part: str) -> nn.Module:
+def load_part(model: NodeModel, state: MemberState, part: str) -> NodeModel:
     """Give a lone model one part of a member's state, ``"model"`` or ``"best"``."""
     check_like(state.part(part), model.state_dict(), f"{part} weights")
     model.load_state_dict(state.part(part))
@@ -133,20 +132,20 @@ class Weights:
         states: Where each member stands, without tensors where it is new.
 
     Attributes:
-        network: The models in one, see :func:`~lgdgcn.models.stacked.stack`.
+        network: The models in one, see :func:`~lgdgcn.models.population.stack`.
         parameters: Its parameters under the names of a lone model, ``[R, ...]`` each.
         best: Weights and statistics of every member's best epoch.
         mean: The optimiser's running mean of the gradient.
         square: The optimiser's running mean of the gradient's square.
     """
 
-    def __init__(self, models: Sequence[nn.Module], states: Sequence[MemberState]) -> None:
+    def __init__(self, models: Sequence[NodeModel], states: Sequence[MemberState]) -> None:
         for model, state in zip(models, states, strict=True):
             if state.tensors:
                 load_part(model, state, "model")
                 _check_saved(state, model)
         self.network = stack(models)
-        self.parameters = lone_names(dict(self.network.named_parameters()))
+        self.parameters = single_names(dict(self.network.named_parameters()))
         zeros = {name: torch.zeros_like(p) for name, p in models[0].named_parameters()}
         self.best = _joined("best", states, [model.state_dict() for model in models])
         self.mean = _joined("mean", states, [zeros] * len(models))
@@ -154,7 +153,7 @@ class Weights:
 
     def current(self) -> dict[str, Tensor]:
         """Present weights and statistics under the names of a lone model, ``[R, ...]`` each."""
-        return lone_names(self.network.state_dict())
+        return single_names(self.network.state_dict())
 
     @torch.no_grad()
     def descend(self, lr: Tensor, decay: Tensor, step: Tensor) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings, resolve
 from lgdgcn.data.features import row_normalized
 from lgdgcn.errors import CheckpointError, InputError
-from lgdgcn.models import LGDGCN, LGDOutput, build
+from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
 from lgdgcn.train.checkpoint import load_weights, save_weights
 from lgdgcn.train.states import check_like
@@ -35,14 +35,14 @@ class TrainedModel:
     """
 
     name: str
-    model: nn.Module
+    model: NodeModel
     settings: Settings
     task: Task
     classes: list[Any]
     in_channels: int
 
     @torch.no_grad()
-    def __call__(self, data: Data) -> LGDOutput:
+    def __call__(self, data: Data) -> NodeOutput:
         """Run the network on a canonical graph; models without factors return no layers."""
         if data.x.size(1) != self.in_channels:
             raise InputError(
@@ -53,19 +53,17 @@ class TrainedModel:
         return self.run(prepared(data, self.settings, first.device, first.dtype))
 
     @torch.no_grad()
-    def run(self, data: Data) -> LGDOutput:
+    def run(self, data: Data) -> NodeOutput:
         """Run the network on a graph that :func:`prepared` made."""
         self.model.eval()
-        if isinstance(self.model, LGDGCN):
-            return self.model.disentangle(data.x, data.edge_index)
-        return LGDOutput(self.model(data.x, data.edge_index), [])
+        return self.model.disentangle(data.x, data.edge_index)
 
-    def dominant_factors(self, output: LGDOutput) -> Tensor | None:
+    def dominant_factors(self, output: NodeOutput) -> Tensor | None:
         """Factor that adds most to each node's highest score ``[N]``."""
-        if not isinstance(self.model, LGDGCN):
+        if not output.layers:
             return None
         shares = self.model.factor_shares(output.layers[-1].units, output.logits.argmax(-1))
-        return shares.argmax(-1)
+        return None if shares is None else shares.argmax(-1)
 
     def save(self, path: Path) -> None:
         """Write the weights (safetensors) with the description of the model in the header."""

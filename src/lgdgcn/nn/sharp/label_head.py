@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lgdgcn.kernels import unit_length
-from lgdgcn.nn.label_groups import label_groups
+from lgdgcn.nn.sharp.label_groups import label_groups
 
 __all__ = ["LabelHead"]
 
@@ -21,7 +21,7 @@ class LabelHead(nn.Module):
 
     A factor's classes q exclude each other, so labels that share a factor must, too; a label that
     wants two factors has to split its weight. Where labels start, B, is given by their groups
-    (:func:`~lgdgcn.nn.label_groups.label_groups`); W is learned, and decays back to that start.
+    (:func:`~lgdgcn.nn.sharp.label_groups.label_groups`); W is learned, and decays back to it.
 
     Args:
         in_channels: Number of classes of all factors together, M * d.

@@ -1,13 +1,16 @@
 """Many models as one: each output is what the model would say alone."""
 
+from contextlib import nullcontext
+from unittest import mock
+
 import pytest
 import torch
 
 from lgdgcn.config import Settings
-from lgdgcn.models import LGDGCN, MODELS, build
-from lgdgcn.models.stacked import Ensemble, lone_names, stack
-from lgdgcn.nn import VARIANTS, RandomStreams
-from models.toy import toy_graph
+from lgdgcn.models import LGDGCN, MODELS, NodeModel, build
+from lgdgcn.models.population import Ensemble, single_names, stack
+from lgdgcn.nn import RandomStreams
+from models.toy import VARIANTS, toy_graph
 
 EVERY = pytest.mark.parametrize("name", MODELS)
 BASELINES = pytest.mark.parametrize("name", [n for n, spec in MODELS.items() if spec.cls != LGDGCN])
@@ -29,7 +32,7 @@ def weights(model):
 
 
 def member_state(stacked, member):
-    return {name: tensor[member] for name, tensor in lone_names(stacked.state_dict()).items()}
+    return {name: tensor[member] for name, tensor in single_names(stacked.state_dict()).items()}
 
 
 def close(found, expected):
@@ -62,9 +65,9 @@ def test_one_k_for_all_needs_no_mask(variant, graph, k):
     stacked = stack(models)
     with pytest.warns(match="k is 99") if k == 99 else torch.no_grad():
         logits = stacked.eval()(data.x, data.edge_index)
-        lone = [model.eval()(data.x, data.edge_index) for model in models]
+        single = [model.eval()(data.x, data.edge_index) for model in models]
     assert all(layer.own_k.dim() == 0 for layer in stacked.layers)
-    close(logits, torch.stack(lone))
+    close(logits, torch.stack(single))
     mixed = stack(models_of("lgdgcn", own=[{"k": 3}, {"k": k}], **changes))
     assert mixed.layers[0].k == max(3, k)
 
@@ -79,11 +82,10 @@ def test_layers_losses_and_statistics_are_each_members_own(variant):
     for _ in range(3):
         both = [(m, m.disentangle(data.x, data.edge_index)) for m in (*models, stacked)]
         for model, output in both:
-            model.before_loss(output.layers)
-            model.after_step(output.layers)
+            for moment in ("first_epoch", "before_loss", "after_step"):
+                model.update_statistics(output, moment)
         *alone, together = [
-            (output.layers, model.regularization(output.layers, data.edge_index))
-            for model, output in both
+            (output.layers, model.losses(output, data.edge_index)) for model, output in both
         ]
         for member, (layers, losses) in enumerate(alone):
             for name, loss in losses.items():
@@ -149,9 +151,15 @@ def streams(rates=(0.5, 0.2, 0.8), seeds=(3, 2**40, -5)):
     return RandomStreams(torch.tensor(seeds), epoch, torch.tensor(rates))
 
 
+def scores(stacked, x, edge_index, own):
+    with own.active() if own else nullcontext():
+        return stacked(x, edge_index)
+
+
 def at_once(stacked, x, edge_index, own):
-    named = {key.replace("/", "."): tensor for key, tensor in stacked.named_parameters()}
-    return stacked._at_once(named, x, edge_index, own)
+    """What a GPU does, here on the CPU."""
+    with mock.patch.object(Ensemble, "in_one_pass", True):
+        return scores(stacked, x, edge_index, own)
 
 
 @BASELINES
@@ -162,7 +170,7 @@ def test_one_pass_equals_turns(name, rates):
     assert isinstance(stacked, Ensemble)
     for training, own in ((False, lambda: None), (True, lambda: streams(rates))):
         stacked.train(training)
-        turns = stacked(data.x, data.edge_index, own())
+        turns = scores(stacked, data.x, data.edge_index, own())
         once = at_once(stacked, data.x, data.edge_index, own())
         close(once, turns)
         gradients = [
@@ -179,7 +187,7 @@ def test_one_pass_keeps_sparse_features_sparse(name, training):
     x = data.x.to_sparse_csr()
     stacked = stack(models_of(name)).train(training)
     own = streams if training else lambda: None
-    turns = stacked(x, data.edge_index, own())
+    turns = scores(stacked, x, data.edge_index, own())
     once = at_once(stacked, x, data.edge_index, own())
     close(once, turns)
     gradients = [
@@ -194,10 +202,10 @@ def test_streams_decide_what_is_dropped(name):
     data = toy_graph(dtype=torch.float64)
     stacked = stack(models_of(name)).train()
     torch.manual_seed(0)
-    first = stacked(data.x, data.edge_index, streams())
+    first = scores(stacked, data.x, data.edge_index, streams())
     torch.manual_seed(1)
-    assert torch.equal(stacked(data.x, data.edge_index, streams()), first)
-    other = stacked(data.x, data.edge_index, streams(seeds=(3, 4, -5)))
+    assert torch.equal(scores(stacked, data.x, data.edge_index, streams()), first)
+    other = scores(stacked, data.x, data.edge_index, streams(seeds=(3, 4, -5)))
     assert torch.equal(other[[0, 2]], first[[0, 2]])
     assert not torch.equal(other[1], first[1])
     assert not torch.equal(stacked.eval()(data.x, data.edge_index), first)
@@ -207,7 +215,56 @@ def test_streams_decide_what_is_dropped(name):
 def test_a_rate_of_zero_drops_nothing(name):
     data = toy_graph(dtype=torch.float64)
     stacked = stack(models_of(name)).train()
-    found = stacked(data.x, data.edge_index, streams(rates=(0.0, 0.5, 0.0)))
+    found = scores(stacked, data.x, data.edge_index, streams(rates=(0.0, 0.5, 0.0)))
     without = stacked.eval()(data.x, data.edge_index)
     close(found[[0, 2]], without[[0, 2]])
     assert not torch.allclose(found[1], without[1])
+
+
+# A model with buffers, losses and statistics of its own
+
+
+class BatchNormNet(NodeModel):
+    """What a user may add: batch norm, an own loss, and a buffer that is updated in place."""
+
+    def __init__(self, in_channels, out_channels, hidden_channels=8):
+        super().__init__()
+        self.first = torch.nn.Linear(in_channels, hidden_channels)
+        self.norm = torch.nn.BatchNorm1d(hidden_channels)
+        self.last = torch.nn.Linear(hidden_channels, out_channels)
+        self.register_buffer("largest", torch.zeros(()))
+
+    def forward(self, x, edge_index):
+        return self.last(self.norm(self.first(x)).relu())
+
+    def losses(self, output, edge_index):
+        return {"confidence": output.logits.square().mean() + self.last.weight.square().sum()}
+
+    def update_statistics(self, output, moment):
+        if moment == "after_step":
+            self.largest.copy_(torch.maximum(self.largest, output.logits.detach().amax()))
+
+
+@pytest.mark.parametrize("one_pass", [False, True])
+def test_members_have_their_own_batch_norm_losses_and_statistics(one_pass):
+    data = toy_graph(dtype=torch.float64)
+    models = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        models.append(BatchNormNet(12, 3).double())
+    stacked = stack(models)
+    with mock.patch.object(Ensemble, "in_one_pass", one_pass):
+        for _ in range(3):
+            output = stacked.train().disentangle(data.x, data.edge_index)
+            losses = stacked.losses(output, data.edge_index)["confidence"]
+            stacked.update_statistics(output, "after_step")
+            for member, model in enumerate(models):
+                own = model.train().disentangle(data.x, data.edge_index)
+                close(losses[member], model.losses(own, data.edge_index)["confidence"])
+                model.update_statistics(own, "after_step")
+        for member, model in enumerate(models):
+            close(member_state(stacked, member), dict(model.state_dict()))
+            evaluated = model.eval()(data.x, data.edge_index)
+            close(stacked.eval()(data.x, data.edge_index)[member], evaluated)
+    assert (models[0].norm.running_mean != models[1].norm.running_mean).all()
+    assert int(stacked.state_dict()["norm/num_batches_tracked"][0]) == 3

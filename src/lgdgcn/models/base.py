@@ -1,0 +1,103 @@
+"""What every model is to the trainer, the commands and the estimator."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from lgdgcn.nn import Disentangled, Moment
+
+__all__ = ["NodeModel", "NodeOutput", "NodePicker"]
+
+NodePicker = Callable[[Tensor], Tensor]  # takes some nodes out of all, [*, N, d] -> [*, n, d]
+
+
+class NodeOutput(NamedTuple):
+    """Class scores of the nodes and what each layer knows of factors."""
+
+    logits: Tensor  # [*, N, C]
+    layers: list[Disentangled]  # empty for models without factors
+
+
+class NodeModel(nn.Module):
+    """A node classifier that can be trained, saved and compared here.
+
+    A model needs a constructor with ``in_channels`` and ``out_channels`` (its other arguments are
+    settings, see :func:`lgdgcn.models.build`) and :meth:`forward`. All other methods have a
+    default that does nothing; a model with losses, statistics or factors of its own says so here.
+
+    Attributes:
+        num_factors: Number of factors M, 0 for models without.
+        is_batched: Whether its layers take weights and features with a leading axis of members;
+            other models are run member by member, see :func:`lgdgcn.models.population.stack`.
+        can_be_captured: Whether a GPU can record a training epoch as a CUDA graph.
+    """
+
+    num_factors = 0
+    is_batched = False
+    can_be_captured = True
+
+    def begin(self, y: Tensor) -> None:
+        """Prepare new weights for the training nodes' label sets ``[n, C]``, 0 or 1 each."""
+
+    def factors(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        known: Sequence[Disentangled] = (),
+        count: int | None = None,
+    ) -> list[Disentangled]:
+        """Return what each layer knows of the factors of nodes and edges; nothing by default.
+
+        Args:
+            x: Features, dense or sparse. Shape ``[N, F]``.
+            edge_index: Edges. Shape ``[2, E]``.
+            known: Output of the first layers for the same weights, which is not computed again.
+            count: How many layers to run; all by default.
+        """
+        return []
+
+    def classify(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        layers: Sequence[Disentangled],
+        pick: NodePicker | None = None,
+    ) -> Tensor:
+        """Return the class scores ``[*, n, C]`` of all nodes, or of those that ``pick`` takes."""
+        logits: Tensor = self(x, edge_index)
+        return logits if pick is None else pick(logits)
+
+    def disentangle(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        known: Sequence[Disentangled] = (),
+        pick: NodePicker | None = None,
+    ) -> NodeOutput:
+        """Return class scores and factors; see :meth:`factors` and :meth:`classify`."""
+        layers = self.factors(x, edge_index, known)
+        return NodeOutput(self.classify(x, edge_index, layers, pick), layers)
+
+    def losses(self, output: NodeOutput, edge_index: Tensor) -> dict[str, Tensor]:
+        """Return losses beside the classification's by name, ``[*]`` each; none by default.
+
+        The trainer weighs a loss by the setting that names it
+        (:data:`lgdgcn.config.LOSS_WEIGHTS`).
+        """
+        return {}
+
+    def update_statistics(self, output: NodeOutput, moment: Moment) -> None:
+        """Update what is not learned by gradients, at a moment of a training step."""
+
+    def factor_shares(self, units: Tensor, label: Tensor) -> Tensor | None:
+        """Return what each factor adds to one label's score of every node ``[N, M]``."""
+        return None
+
+    def without_latent_graphs(self) -> "NodeModel | None":
+        """Return a copy that does not aggregate along latent graphs; ``None`` if none does."""
+        return None
+
+    def concerns(self) -> list[str]:
+        """Return what a user should know of the model's present state, a sentence each."""
+        return []

@@ -1,0 +1,9 @@
+"""Ours, the sharp variant: units are class distributions, edges evidence, labels own factors."""
+
+from lgdgcn.nn.sharp.class_units import class_units, vote
+from lgdgcn.nn.sharp.edge_mixture import edge_loss
+from lgdgcn.nn.sharp.label_groups import label_groups
+from lgdgcn.nn.sharp.label_head import LabelHead
+from lgdgcn.nn.sharp.sharp_conv import SharpConv
+
+__all__ = ["LabelHead", "SharpConv", "class_units", "edge_loss", "label_groups", "vote"]

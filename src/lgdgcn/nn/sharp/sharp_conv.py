@@ -1,0 +1,52 @@
+"""One layer of the sharp variant: an LGD-GCN layer whose units are class distributions."""
+
+from typing import Any
+
+from torch import Tensor
+
+from lgdgcn.errors import InputError
+from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
+from lgdgcn.nn.sharp.class_units import vote
+from lgdgcn.nn.sharp.edge_mixture import edge_loss
+
+__all__ = ["SharpConv"]
+
+
+class SharpConv(LGDConv):
+    """Like :class:`~lgdgcn.nn.lgd_conv.LGDConv`, but a unit is the square root of a distribution.
+
+    Factor m of a node holds a distribution over d classes. The projection gives the scores of the
+    classes, neighbours vote for each other's classes (:func:`~lgdgcn.nn.sharp.class_units.vote`)
+    and every edge is evidence for the factor in which its ends agree
+    (:func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss`).
+
+    Args:
+        in_channels: Size of the input vectors.
+        out_channels: Number of classes of all factors together, a multiple of ``factors``.
+        **options: Those of :class:`~lgdgcn.nn.lgd_conv.LGDConv`.
+
+    Example:
+        >>> import torch
+        >>> conv = SharpConv(8, 6, factors=3, latent_graph=False)
+        >>> conv(torch.rand(5, 8), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])).shape
+        torch.Size([5, 6])
+    """
+
+    def __init__(self, in_channels: int | None, out_channels: int, **options: Any) -> None:
+        if in_channels is None:
+            raise InputError("units that are classes need a projection; give in_channels")
+        super().__init__(in_channels, out_channels, **options)
+
+    def project(self, x: Tensor) -> Tensor:
+        """Return the nodes' own scores of every factor's classes ``[*, N, M, d]``."""
+        assert self.projection is not None  # as there are in_channels
+        return self.projection.scores(x)
+
+    def route(self, z: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+        """Let neighbours vote, T rounds; return class units and edge probabilities."""
+        return vote(z, edge_index, self.iterations, self.tau)
+
+    def losses(self, output: Disentangled, edge_index: Tensor) -> dict[str, Tensor]:
+        """Return the edge loss beside the layer's other losses, ``[*]`` each."""
+        edge = {"edge": edge_loss(output.local_units, edge_index)}
+        return edge | super().losses(output, edge_index)
