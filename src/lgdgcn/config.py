@@ -18,6 +18,8 @@ from typing import Any
 from lgdgcn.errors import InputError
 
 __all__ = [
+    "LOSS_WEIGHTS",
+    "PER_MEMBER_SETTINGS",
     "Settings",
     "from_toml",
     "parse_assignments",
@@ -37,9 +39,24 @@ def _number(
     high: float = math.inf,
     above: float = -math.inf,
     below: float = math.inf,
+    per_member: bool = False,
+    weighs: str | None = None,
 ) -> Any:
+    """A setting that is a number.
+
+    Args:
+        default: Its default, which also tells its type.
+        help: What it is, in a few words.
+        low: Least value.
+        high: Largest value.
+        above: All values are above this one.
+        below: All values are below this one.
+        per_member: Whether models trained in one pass may differ in it.
+        weighs: Name of the loss that it is the weight of (see ``NodeModel.losses``).
+    """
     limits = {"low": low, "high": high, "above": above, "below": below}
-    return dataclasses.field(default=default, metadata={"help": help, "limits": limits})
+    own = {"per_member": per_member or weighs is not None, "weighs": weighs}
+    return dataclasses.field(default=default, metadata={"help": help, "limits": limits, **own})
 
 
 def _choice(default: str, help: str, options: tuple[str, ...]) -> Any:
@@ -72,18 +89,24 @@ class Settings:
     hidden_channels: int = _number(64, "size of a layer's output, all factors together", low=1)
     num_layers: int = _number(1, "layers L", low=1, high=64)
     iterations: int = _number(7, "routing iterations T", low=1, high=100)
-    tau: float = _number(1.0, "routing temperature", above=0)
+    tau: float = _number(1.0, "routing temperature", above=0, per_member=True)
     graph: str = _choice("cknn", "kind of latent graph", ("knn", "cknn"))
-    k: int = _number(4, "neighbours in the latent graph", low=1)
-    dropout: float = _number(0.5, "dropout after every layer", low=0, below=1)
+    k: int = _number(4, "neighbours in the latent graph", low=1, per_member=True)
+    dropout: float = _number(0.5, "dropout after every layer", low=0, below=1, per_member=True)
     space: bool = _flag(True, "use the space loss")
     diversity: bool = _flag(True, "use the diversity loss")
     latent_graph: bool = _flag(True, "aggregate along the latent graphs")
-    lambda_space: float = _number(0.5, "weight of the space loss", low=0, high=1e30)
-    lambda_div: float = _number(0.01, "weight of the diversity loss", low=0, high=1e30)
-    lambda_edge: float = _number(1.0, "weight of the edge loss (sharp)", low=0, high=1e30)
+    lambda_space: float = _number(0.5, "weight of the space loss", low=0, high=1e30, weighs="space")
+    lambda_div: float = _number(
+        0.01, "weight of the diversity loss", low=0, high=1e30, weighs="diversity"
+    )
+    lambda_edge: float = _number(
+        1.0, "weight of the edge loss (sharp)", low=0, high=1e30, weighs="edge"
+    )
     label_groups: bool = _flag(True, "give labels that exclude each other one factor (sharp)")
-    update_rate: float = _number(0.5, "share U_r of new statistics per epoch", low=0, high=1)
+    update_rate: float = _number(
+        0.5, "share U_r of new statistics per epoch", low=0, high=1, per_member=True
+    )
     precision: str = _choice(
         "variant",
         "what stands for the inverse covariance",
@@ -97,11 +120,13 @@ class Settings:
     theta: float = _number(0.5, "strength of the identity mapping (gcnii)", above=0)
     # Training
     normalize_features: bool = _flag(False, "scale every node's features to sum 1")
-    lr: float = _number(0.01, "learning rate", above=0, high=1e30)  # float32 holds its steps
-    weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0, high=1e30)
-    epochs: int = _number(1000, "most epochs", low=1)
-    patience: int = _number(100, "epochs without a better validation score", low=1)
-    checkpoint_every: int = _number(25, "epochs between two checkpoints", low=1)
+    lr: float = _number(
+        0.01, "learning rate", above=0, high=1e30, per_member=True
+    )  # float32 holds its steps
+    weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0, high=1e30, per_member=True)
+    epochs: int = _number(1000, "most epochs", low=1, per_member=True)
+    patience: int = _number(100, "epochs without a better validation score", low=1, per_member=True)
+    checkpoint_every: int = _number(25, "epochs between two checkpoints", low=1, per_member=True)
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -115,6 +140,15 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
         return dataclasses.asdict(self)
+
+
+_FIELDS = dataclasses.fields(Settings)
+
+PER_MEMBER_SETTINGS = tuple(f.name for f in _FIELDS if f.metadata.get("per_member"))
+"""Settings in which models that are trained in one pass may differ."""
+
+LOSS_WEIGHTS = {f.metadata["weighs"]: f.name for f in _FIELDS if f.metadata.get("weighs")}
+"""The setting that weighs a loss, by the loss's name."""
 
 
 def resolve(*layers: dict[str, Any]) -> Settings:

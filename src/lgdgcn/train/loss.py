@@ -8,10 +8,10 @@ from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 
-__all__ = ["objective"]
+__all__ = ["loss_terms"]
 
 
-def objective(
+def loss_terms(
     model: NodeModel,
     output: NodeOutput,
     task: Task,
@@ -21,28 +21,25 @@ def objective(
 ) -> dict[str, Tensor]:
     r"""Return the terms of every member's loss and their sum, ``[R]`` each.
 
-    The class scores are those of the target nodes alone, ``[R, n, C]``.
-
     .. math:: L_{total} = L_{cls} + \sum_l 10^{l-L} (\lambda_{space} L_{space}^{(l)}
         + \lambda_{div} L_{div}^{(l)} + \lambda_{edge} L_{edge}^{(l)})
 
     Args:
         model: The members' network.
-        output: What it says.
+        output: What it says of the target nodes; its class scores are ``[R, n, C]``.
         task: What is predicted.
         targets: The nodes that are trained on.
         edge_index: Edges. Shape ``[2, E]``.
-        weights: The members' :math:`\lambda` of ``space``, ``diversity`` and ``edge``, each
-            ``[R]``.
+        weights: The members' weights :math:`\lambda` by the name of the loss, ``[R]`` each. A
+            loss of the model that has none counts once.
 
     Returns:
-        ``classification``, the model's own losses (before their weights), and
-        ``total``.
+        ``classification``, the model's own losses (before their weights) and ``total``.
     """
     total = task.loss(output.logits, targets)
-    terms = {"classification": total}
-    terms |= model.losses(output, edge_index)
-    for name, weight in weights.items():
-        if name in terms:
-            total = total + weight * terms[name]
+    own = model.losses(output, edge_index)
+    terms = {"classification": total, **own}
+    for name in dict.fromkeys([*weights, *own]):
+        if name in own:
+            total = total + (weights[name] * own[name] if name in weights else own[name])
     return {**terms, "total": total}

@@ -1,0 +1,141 @@
+"""The one driver of trainings: in batches that fit into memory, in halves if they do not.
+
+``lgdgcn train``, ``reproduce``, ``tune`` and :class:`~lgdgcn.estimator.LGDClassifier` all describe
+what they want as :class:`Job` and follow it with a :class:`JobObserver`.
+"""
+
+import gc
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.config import Settings
+from lgdgcn.errors import InputError
+from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.trained import prepared_alike
+from lgdgcn.train.trainer import Trainer
+
+__all__ = ["Job", "JobObserver", "members_at_once", "out_of_memory", "run_jobs"]
+
+
+@dataclass(eq=False)
+class Job:
+    """One training that is wanted.
+
+    Attributes:
+        model: A key of :data:`lgdgcn.models.MODELS`.
+        member: Its settings and seed.
+        graph: Its canonical graph, on the CPU.
+        batch_key: Jobs of one key may be trained in one pass: they have one architecture, and
+            graphs that differ in the split only.
+        group: Jobs of one group are never parted, such as the seeds of a trial.
+        state: Where it stands; ``None`` if it is new.
+        done: Whether its result is kept, so that it is not trained again if memory runs out.
+    """
+
+    model: str
+    member: Member
+    graph: Data
+    batch_key: Hashable = None
+    group: Hashable = None
+    state: TrainState | None = None
+    done: bool = False
+
+
+class JobObserver:
+    """Follows trainings; every method may raise to stop them all."""
+
+    def on_epoch(
+        self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
+    ) -> None:
+        """Called after every epoch of a batch; report ``i`` is of the job at its index."""
+
+    def on_end(self, jobs: Sequence[Job], trainer: Trainer) -> None:
+        """Called when all jobs of a batch are finished."""
+
+    def on_restart(self, jobs: Sequence[Job]) -> None:
+        """Called before jobs begin again in smaller batches, because memory ran out."""
+
+    def on_too_large(self, jobs: Sequence[Job], device: torch.device) -> None:
+        """Called for a group of jobs that is too large for the device by itself."""
+        raise out_of_memory(device)
+
+
+def run_jobs(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -> None:
+    """Train all jobs, as many in one pass as fit."""
+    alike: dict[Hashable, list[Job]] = {}
+    for job in jobs:
+        alike.setdefault(job.batch_key, []).append(job)
+    for batch in alike.values():
+        free_memory(device)
+        largest = max((job.member.settings for job in batch), key=lambda settings: settings.k)
+        at_once = members_at_once(batch[0].graph, largest, device)
+        queue = deque(_batches(batch, at_once))
+        while queue:
+            batch = queue.popleft()
+            try:
+                _train(batch, device, observer)
+                continue
+            except torch.OutOfMemoryError:
+                pass  # handled below, when nothing holds the failed trainer any more
+            free_memory(device)
+            rest = [job for job in batch if not job.done]
+            halves = list(_batches(rest, (len(rest) + 1) // 2))
+            if len(halves) == 1:
+                observer.on_too_large(rest, device)
+            else:
+                observer.on_restart(rest)
+                queue.extendleft(reversed(halves))
+
+
+def _train(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -> None:
+    """Train jobs in one pass."""
+    graphs = prepared_alike([job.graph for job in jobs], jobs[0].member.settings, device)
+    members, states = [job.member for job in jobs], [job.state for job in jobs]
+    trainer = Trainer(graphs, members, jobs[0].model, states)
+    while not trainer.finished:
+        observer.on_epoch(jobs, trainer, trainer.epoch())
+    observer.on_end(jobs, trainer)
+
+
+def _batches(jobs: Sequence[Job], size: int) -> Iterator[list[Job]]:
+    """Cut jobs into batches of about this size, at least one group each."""
+    groups: dict[Hashable, list[Job]] = {}
+    for job in jobs:
+        groups.setdefault(id(job) if job.group is None else job.group, []).append(job)
+    batch: list[Job] = []
+    for group in groups.values():
+        if batch and len(batch) + len(group) > size:
+            yield batch
+            batch = []
+        batch = batch + group
+    if batch:
+        yield batch
+
+
+def members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
+    """How many trainings fit into a quarter of a GPU's free memory or 1 GiB, by a rough count."""
+    nodes, edges = data.x.size(0), data.edge_index.size(1)
+    floats = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)
+    floats += 8 * settings.hidden_channels * data.x.size(1) + 8 * nodes * min(settings.k, nodes)
+    room = torch.cuda.mem_get_info(device)[0] / 4 if device.type == "cuda" else 2**30
+    return max(1, min(64, int(room / (4 * floats))))
+
+
+def out_of_memory(device: torch.device) -> InputError:
+    """Return the one line for a device whose memory is too small."""
+    peak = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else 0.0
+    return InputError(
+        f"{device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, "
+        "or lower hidden_channels or num_layers"
+    )
+
+
+def free_memory(device: torch.device) -> None:
+    """Give back what earlier trainers held, so that it counts as free."""
+    if device.type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()

@@ -1,0 +1,169 @@
+"""Members brought together: their networks and progress stacked along a leading axis of R."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.config import PER_MEMBER_SETTINGS
+from lgdgcn.errors import InputError
+from lgdgcn.models import NodeModel, build
+from lgdgcn.models.population import single_names, stack
+from lgdgcn.runtime import set_seed
+from lgdgcn.train.optim import PopulationAdam
+from lgdgcn.train.state import Member, TrainState
+from lgdgcn.train.states import check_like
+
+__all__ = ["StackedMembers", "check_alike", "new_model", "with_weights"]
+
+_LARGEST_INTEGER = torch.iinfo(torch.int64).max
+_HIGHEST_DROPOUT = 1 - 2**-24  # in float32 the next number is 1, which would drop everything
+
+
+def check_alike(members: Sequence[Member], graphs: Sequence[Data], states: Sequence[object]) -> None:
+    """Refuse members that cannot be trained in one pass."""
+    for what, given in (("graphs", graphs), ("states", states)):
+        if len(given) != len(members):
+            raise InputError(f"{len(given)} {what} for {len(members)} members; give one for each")
+    shared = [
+        {key: v for key, v in member.settings.as_dict().items() if key not in PER_MEMBER_SETTINGS}
+        for member in members
+    ]
+    if any(other != shared[0] for other in shared):
+        differing = [key for key in shared[0] if len({str(own[key]) for own in shared}) > 1]
+        raise InputError(f"members of a population may not differ in {', '.join(differing)}")
+    for key in ("x", "edge_index"):
+        shapes = list(dict.fromkeys(tuple(graph[key].shape) for graph in graphs))
+        if len(shapes) > 1:
+            raise InputError(
+                f"graphs of a population may differ in their split only; {key} has the shapes "
+                f"{shapes[0]} and {shapes[1]}"
+            )
+
+
+def new_model(name: str, member: Member, graph: Data, outputs: int) -> NodeModel:
+    """Return a member's model as its seed draws it, on the device of its graph."""
+    set_seed(member.seed)
+    model = build(name, member.settings.as_dict(), graph.x.size(1), outputs)
+    known = graph.y[graph.train_mask]
+    model.begin(F.one_hot(known, outputs) if known.dim() == 1 else known)
+    return model.to(graph.x.device, graph.x.dtype)
+
+
+def with_weights(model: NodeModel, state: TrainState, name: str) -> NodeModel:
+    """Give a single model a member's weights, ``"model"`` (present ones) or ``"best"``."""
+    check_like(state.weights(name), model.state_dict(), f"{name} weights")
+    model.load_state_dict(state.weights(name))
+    return model
+
+
+class StackedMembers:
+    """All that training changes, in tensors with a leading axis of R members.
+
+    Args:
+        members: Settings and seeds.
+        models: Each member's new model.
+        states: Where each member stands; its weights replace the new ones.
+
+    Attributes:
+        settings: The numbers in which members may differ, and ``seed``, ``[R]`` each.
+        network: The models in one, see :func:`lgdgcn.models.population.stack`.
+        optimizer: Adam with each member's rate and decay.
+        best: Weights and statistics of every member's best epoch, ``[R, ...]`` each.
+        epoch: Epochs trained ``[R]``.
+        best_epoch: The epoch whose weights are kept ``[R]``.
+        best_score: Its validation score ``[R]``.
+        best_loss: Its validation loss ``[R]``.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        models: Sequence[NodeModel],
+        states: Sequence[TrainState],
+    ) -> None:
+        for model, state in zip(models, states, strict=True):
+            if state.tensors:
+                _check_saved(state, model)
+                with_weights(model, state, "model")
+        device = next(models[0].parameters()).device
+        self.settings = _per_member(members, device)
+        self.best = _joined("best", states, [model.state_dict() for model in models])
+        self.network = stack(models)
+
+        def column(name: str, dtype: torch.dtype) -> Tensor:
+            values = [getattr(state, name) for state in states]
+            return torch.tensor(values, dtype=dtype, device=device)
+
+        self.epoch = column("epoch", torch.int64)
+        self.best_epoch = column("best_epoch", torch.int64)
+        self.best_score = column("best_score", torch.float64)
+        self.best_loss = column("best_loss", torch.float64)
+        self.optimizer = PopulationAdam(
+            self.network.parameters(),
+            self.settings["lr"],
+            self.settings["weight_decay"],
+            step=self.epoch.clone(),  # an epoch is one step
+        )
+        zeros = [{name: torch.zeros_like(p) for name, p in m.named_parameters()} for m in models]
+        for name in ("mean", "square"):
+            moments = _joined(name, states, zeros)
+            for key, parameter in single_names(dict(self.network.named_parameters())).items():
+                self.optimizer.state[parameter][name].copy_(moments[key])
+
+    def weights(self) -> dict[str, Tensor]:
+        """Present weights and statistics under the names of a single model, ``[R, ...]`` each."""
+        return single_names(self.network.state_dict())
+
+    def keep_best(self, better: Tensor) -> None:
+        """Remember the present weights of the members in ``better [R]``."""
+        self.best_epoch.copy_(torch.where(better, self.epoch, self.best_epoch))
+        for name, tensor in self.weights().items():
+            chosen = better.view(-1, *[1] * (tensor.dim() - 1))
+            self.best[name].copy_(torch.where(chosen, tensor, self.best[name]))
+
+    def tensors(self, row: int) -> dict[str, Tensor]:
+        """Return a copy of one member's tensors, named as in :class:`TrainState`."""
+        parameters = single_names(dict(self.network.named_parameters()))
+        groups: dict[str, Mapping[str, Tensor]] = {"model": self.weights(), "best": self.best}
+        for name in ("mean", "square"):
+            groups[name] = {k: self.optimizer.state[p][name] for k, p in parameters.items()}
+        return {
+            f"{name}.{key}": tensor[row].detach().clone()
+            for name, group in groups.items()
+            for key, tensor in group.items()
+        }
+
+
+def _per_member(members: Sequence[Member], device: torch.device) -> dict[str, Tensor]:
+    """Return the settings in which members may differ, ``[R]`` each: float32 or int64."""
+    own: dict[str, Tensor] = {}
+    for name in PER_MEMBER_SETTINGS:
+        values = [getattr(member.settings, name) for member in members]
+        if isinstance(values[0], int):
+            own[name] = torch.tensor([min(v, _LARGEST_INTEGER) for v in values], device=device)
+        else:
+            own[name] = torch.tensor(values, dtype=torch.float32, device=device)
+    own["dropout"] = own["dropout"].clamp(max=_HIGHEST_DROPOUT)
+    seeds = [(member.seed + 2**63) % 2**64 - 2**63 for member in members]  # as int64
+    return own | {"seed": torch.tensor(seeds, device=device)}
+
+
+def _joined(
+    name: str, states: Sequence[TrainState], new: Sequence[Mapping[str, Tensor]]
+) -> dict[str, Tensor]:
+    """Stack one group of every member's tensors, or what it starts with if it is new."""
+    sources = [state.weights(name) or own for state, own in zip(states, new, strict=True)]
+    return {
+        key: torch.stack([source[key].to(like.device) for source in sources])
+        for key, like in new[0].items()
+    }
+
+
+def _check_saved(state: TrainState, model: NodeModel) -> None:
+    """Refuse saved tensors that are not this model's."""
+    check_like(state.weights("best"), model.state_dict(), "best weights")
+    for name in ("mean", "square"):
+        check_like(state.weights(name), dict(model.named_parameters()), "optimiser state")

@@ -1,0 +1,265 @@
+"""One model trained over several seeds in a run folder: logged, checkpointed, resumable."""
+
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+import lgdgcn
+from lgdgcn.config import Settings
+from lgdgcn.data.validate import fingerprint
+from lgdgcn.errors import DivergedError, StoppedError
+from lgdgcn.runtime import StopRequest
+from lgdgcn.train import checkpoint
+from lgdgcn.train.identity import check_same
+from lgdgcn.train.jobs import Job, JobObserver, members_at_once, run_jobs
+from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.sanity import likely_cause, sanity_warnings
+from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.trainer import Trainer
+
+__all__ = ["SeedResult", "summary", "train_seeds"]
+
+
+@dataclass
+class SeedResult:
+    """Scores of one seed's best weights.
+
+    Attributes:
+        seed: The seed.
+        val: Headline score on the validation nodes.
+        test: Headline score on the test nodes.
+        epochs: Epochs trained.
+        seconds: Time taken.
+        scores: Every score of ``train``, ``val`` and ``test`` by name.
+        data: Fingerprint of the graph and its split.
+        threshold: Probability above which a label is predicted, if label sets differ in size.
+        warnings: What a reader of the scores should know, a sentence each.
+    """
+
+    seed: int
+    val: float | None
+    test: float | None
+    epochs: int
+    seconds: float
+    scores: dict[str, dict[str, float | None]]
+    data: str = ""
+    threshold: float | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def as_row(self) -> dict[str, Any]:
+        """Return what ``result.json`` says of a run; its warnings are in :func:`summary`."""
+        row = {**asdict(self), "seconds": round(self.seconds, 3)}
+        del row["warnings"]
+        if self.threshold is None:
+            del row["threshold"]
+        return row
+
+
+OnEpoch = Callable[[Member, EpochReport], None]
+
+
+def train_seeds(
+    load: Callable[[int], Data],
+    settings: Settings,
+    model: str,
+    seeds: Sequence[int],
+    device: torch.device,
+    folder: RunFolder | None = None,
+    *,
+    on_epoch: OnEpoch = lambda member, report: None,
+    stop: StopRequest | None = None,
+) -> tuple[list[SeedResult], TrainedModel]:
+    """Train one model per seed, as many at once as fit.
+
+    Args:
+        load: Returns the canonical graph of a seed; only its split may depend on the seed.
+        settings: Hyper-parameters.
+        model: A key of :data:`lgdgcn.models.MODELS`.
+        seeds: Seeds, one run each.
+        device: Where to train.
+        folder: Where metrics and checkpoints go; resumed from if it holds some.
+        on_epoch: Called after every epoch of every run.
+        stop: Becomes true when a signal asks to stop.
+
+    Returns:
+        The result of every seed, and the model with the best validation score.
+    """
+    observer = _SeedObserver(folder, on_epoch, stop)
+    jobs = [Job(model, Member(settings, seed), load(seed)) for seed in seeds]
+    observer.load_states(jobs)
+    run_jobs(jobs, device, observer)
+    if folder is not None:
+        at_once = members_at_once(jobs[0].graph, settings, device)
+        folder.sort_metrics(_training_order(seeds, at_once))
+    assert observer.best is not None
+    return observer.results, observer.best
+
+
+class _SeedObserver(JobObserver):
+    """Writes metrics and checkpoints, stops on signals, and scores what is finished."""
+
+    def __init__(
+        self, folder: RunFolder | None, on_epoch: OnEpoch, stop: StopRequest | None
+    ) -> None:
+        self.folder, self.report, self.stop = folder, on_epoch, stop
+        self.results: list[SeedResult] = []
+        self.best: TrainedModel | None = None
+        self._identities: dict[int, dict[str, Any]] = {}
+
+    def load_states(self, jobs: Sequence[Job]) -> None:
+        """Let jobs go on from their checkpoints; later lines of their logs are dropped."""
+        for job in jobs:
+            seed = job.member.seed
+            identity = self._identities[seed] = _identity(job)
+            job.state = None
+            if self.folder is None:
+                continue
+            saved = checkpoint.load(self.folder.checkpoint(seed))
+            if saved is not None:
+                tensors, meta = saved
+                check_same(meta, identity)
+                job.state = TrainState(**meta["progress"], tensors=tensors)
+            epoch = 0 if job.state is None else job.state.epoch
+            self.folder.truncate_metrics(
+                lambda line, seed=seed, epoch=epoch: _is_known(line, seed, epoch)
+            )
+
+    def on_restart(self, jobs: Sequence[Job]) -> None:
+        """Go back to the last checkpoints."""
+        self.load_states(jobs)
+
+    def on_epoch(
+        self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
+    ) -> None:
+        """Log, save what is due, and stop if a signal asks for it or a training diverges."""
+        stopping = bool(self.stop)  # asked once: a later signal ends the next epoch
+        finite = [report for report in reports if report.diverged is None]
+        for report in finite:
+            if self.folder is not None:
+                seed = jobs[report.index].member.seed
+                self.folder.append_metrics({"seed": seed, **report.metrics})
+        for report in finite:
+            self.report(jobs[report.index].member, report)
+        self._save_due(jobs, trainer, finite, stopping or finite != reports)
+        for report in reports:
+            if report.diverged is not None:
+                job, x = jobs[report.index], trainer.graphs[report.index].x
+                advice = likely_cause(job.member.settings, x, job.model)
+                raise DivergedError(f"{report.diverged}; {advice}")
+        if self.stop and stopping and not trainer.finished:
+            last = reports[-1]
+            seed = jobs[last.index].member.seed
+            message = f"stopped after epoch {last.state.epoch} of seed {seed}"
+            raise StoppedError(message, self.stop.exit_code)
+
+    def on_end(self, jobs: Sequence[Job], trainer: Trainer) -> None:
+        """Score the best weights of every seed and keep the best model of all."""
+        for index, job in enumerate(jobs):
+            graph, state = trainer.graphs[index], trainer.states[index]
+            classes = list(getattr(job.graph, "classes", range(trainer.tasks[index].outputs)))
+            trained = TrainedModel.of(job, trainer.model(index), trainer.tasks[index], classes)
+            output = trained.run(graph)
+            trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
+            scores = {
+                split: task.scores(output.logits, graph.y, graph[f"{split}_mask"])
+                for split in ("train", "val", "test")
+            }
+            headline = {split: next(iter(values.values())) for split, values in scores.items()}
+            result = SeedResult(
+                job.member.seed,
+                headline["val"],
+                headline["test"],
+                state.epoch,
+                state.seconds,
+                scores,
+                self._identities[job.member.seed]["data"],
+                task.threshold if task.sizes_differ else None,
+                sanity_warnings(trained, graph, output, state),
+            )
+            if self.best is None or (result.val or 0) > max(o.val or 0 for o in self.results):
+                self.best = trained
+            self.results.append(result)
+            job.done = True
+
+    def _save_due(
+        self,
+        jobs: Sequence[Job],
+        trainer: Trainer,
+        reports: Sequence[EpochReport],
+        stopping: bool,
+    ) -> None:
+        """Save checkpoints every few epochs, of first and last epochs, and before stopping."""
+        if self.folder is None:
+            return
+        due: set[int] = set()
+        for report in reports:
+            every = jobs[report.index].member.settings.checkpoint_every
+            epoch = report.state.epoch
+            if stopping or report.finished or epoch == 1 or epoch % every == 0:
+                due.add(report.index)
+        for index in sorted(due):
+            state, seed = trainer.state(index), jobs[index].member.seed
+            meta = {**self._identities[seed], "progress": state.progress()}
+            checkpoint.save(self.folder.checkpoint(seed), state.tensors, meta)
+
+
+def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
+    """Return all runs, mean and standard deviation of the test score, and every warning once.
+
+    The mean and the deviation (of a sample) are ``None`` without test nodes.
+    """
+    tests = [result.test for result in results if result.test is not None]
+    return {
+        "runs": [result.as_row() for result in results],
+        "mean": statistics.fmean(tests) if tests else None,
+        "std": (statistics.stdev(tests) if len(tests) > 1 else 0.0) if tests else None,
+        "warnings": [
+            warning if len(results) == 1 else f"seed {result.seed}: {warning}"
+            for result in results
+            for warning in result.warnings
+        ],
+    }
+
+
+def _identity(job: Job) -> dict[str, Any]:
+    """Return what must be the same in a run that goes on."""
+    settings = job.member.settings.as_dict()
+    return {
+        "config": {"model": job.model, "seed": job.member.seed, **settings},
+        "data": fingerprint(job.graph),
+        "versions": {
+            "lgdgcn": lgdgcn.__version__,
+            "torch": torch.__version__,
+            "python": sys.version.split()[0],
+        },
+    }
+
+
+def _is_known(line: dict[str, Any], seed: int, epoch: int) -> bool:
+    """Whether a line of the log is of another seed, or of an epoch that this one has behind it."""
+    of_seed, of_epoch = line.get("seed"), line.get("epoch")
+    if type(of_seed) is not int or type(of_epoch) is not int:
+        return False
+    return of_seed != seed or of_epoch <= epoch
+
+
+def _training_order(
+    seeds: Sequence[int], at_once: int
+) -> Callable[[dict[str, Any]], tuple[int, ...]]:
+    """Return a sort key that brings the log into the order of a run that was never killed.
+
+    After a kill between the checkpoints of two seeds, one of them catches up with the other.
+    """
+    order = {seed: index for index, seed in enumerate(seeds)}
+
+    def key(line: dict[str, Any]) -> tuple[int, ...]:
+        index = order.get(line["seed"])
+        return (-1,) if index is None else (index // at_once, line["epoch"], index)
+
+    return key
