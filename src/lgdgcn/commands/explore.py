@@ -12,7 +12,7 @@ from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import steps
 from lgdgcn.commands.finished_run import FinishedRun, open_run
 from lgdgcn.errors import InputError
-from lgdgcn.storage import check_target, write_text
+from lgdgcn.storage import write_text
 from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["explore"]
@@ -21,8 +21,9 @@ __all__ = ["explore"]
 def explore(run: Path, out: Path | None, *, show: bool, device: str) -> None:
     """Write the page of a run."""
     finished = open_run(run, device)
+    own = RunFolder(run).page
+    target = finished.target(out or own, own)
     check_size(finished.trained, finished.data)
-    target = check_target(out or RunFolder(run).page)
     with steps() as progress:
         content = payload(
             finished.trained,

@@ -25,6 +25,9 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
     trained, source = finished.trained, finished.source
     if graph is not None:
         source = GraphSource(graph, source.root, features=source.features)
+    finished.target(out, graph=source)
+    if edges:
+        finished.target(out.with_name(f"{out.stem}-edges.csv"), graph=source)
     data = source.load(require_labels=False)
     output = trained(data)
     if edges and not output.layers:

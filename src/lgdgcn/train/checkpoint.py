@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from lgdgcn.errors import CheckpointError, LGDWarning
-from lgdgcn.storage import atomic_write, remove_leftovers
+from lgdgcn.storage import atomic_write, plain_file, remove_leftovers
 
 __all__ = [
     "SCHEMA",
@@ -55,6 +55,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> 
     """
     numbers = _generations(path)
     target = _file(path, numbers[0] + 1 if numbers else 1)
+    plain_file(_seal(target))  # no link is followed
     try:
         _write(target, tensors, meta, _CHECKPOINT)
     finally:

@@ -41,6 +41,7 @@ class SeedResult:
     epochs: int
     seconds: float
     scores: dict[str, dict[str, float | None]]
+    data: str = ""  # fingerprint of the graph and its split
 
     def as_row(self) -> dict[str, Any]:
         """What ``result.json`` says of a run."""
@@ -88,6 +89,8 @@ def train_seeds(
             if best is None or (result.val or 0) > max(other.val or 0 for other in results):
                 best = trained()
             results.append(result)
+    if folder is not None:
+        folder.sort_metrics(_as_trained(seeds, at_once))
     assert best is not None
     return results, best
 
@@ -182,6 +185,7 @@ class _Session:
             progress.epoch,
             progress.seconds,
             scores,
+            self.identities[place]["data"],
         )
         return result, trained
 
@@ -219,8 +223,30 @@ class _Session:
             check_same(meta, self.identities[place])
             state = MemberState(replace(Progress(), **meta["progress"]), tensors)
         epoch = 0 if state is None else state.progress.epoch
-        self.folder.truncate_metrics(lambda line: line["seed"] != seed or line["epoch"] <= epoch)
+        self.folder.truncate_metrics(lambda line: _is_known(line, seed, epoch))
         return state
+
+
+def _is_known(line: dict[str, Any], seed: int, epoch: int) -> bool:
+    """Whether a line of the log is of another seed, or of an epoch that this one has behind it."""
+    of_seed, of_epoch = line.get("seed"), line.get("epoch")
+    if type(of_seed) is not int or type(of_epoch) is not int:
+        return False
+    return of_seed != seed or of_epoch <= epoch
+
+
+def _as_trained(seeds: Sequence[int], at_once: int) -> Callable[[dict[str, Any]], tuple[int, ...]]:
+    """Sorts the lines of a log as a training writes them that nobody has killed.
+
+    After a kill between the checkpoints of two seeds, one of them catches up with the other.
+    """
+    order = {seed: place for place, seed in enumerate(seeds)}
+
+    def key(line: dict[str, Any]) -> tuple[int, ...]:
+        place = order.get(line["seed"])
+        return (-1,) if place is None else (place // at_once, line["epoch"], place)
+
+    return key
 
 
 def out_of_memory(device: torch.device) -> InputError:
