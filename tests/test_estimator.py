@@ -376,6 +376,20 @@ def test_round_trip(model, tmp_path):
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
 
 
+@pytest.mark.parametrize("content", [b"years", b"x" * 10_000, b"\x08" + b"\0" * 7 + b"{}      "])
+def test_only_an_earlier_model_is_replaced(model, tmp_path, content):
+    path = tmp_path / "thesis.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"thesis\.txt is no model of lgdgcn"):
+        model.save(path)
+    assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+    path.write_bytes(b"")
+    for _ in range(2):
+        model.save(path)
+    assert LGDClassifier.load(path).trained_.name == "lgdgcn"
+
+
 @pytest.mark.parametrize(
     "method", ["predict", "predict_proba", "transform", "edge_factors", "score"]
 )

@@ -18,6 +18,7 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.models import LGDGCN, MODELS, LGDOutput
 from lgdgcn.runtime import select_device
+from lgdgcn.train.checkpoint import refuse_foreign
 from lgdgcn.train.session import train_seed
 from lgdgcn.train.trained import TrainedModel
 
@@ -205,8 +206,13 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         return value
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one safetensors file (and its checksum)."""
-        self._trained.save(Path(path))
+        """Write the fitted model to one safetensors file (and its checksum).
+
+        An earlier model of that name is replaced, any other file is not.
+        """
+        trained = self._trained
+        refuse_foreign(Path(path))
+        trained.save(Path(path))
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> Self:

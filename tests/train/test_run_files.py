@@ -13,9 +13,11 @@ from lgdgcn.train.run_files import read_config, read_result
 
 SCORES = {"micro_f1": 0.5, "macro_f1": None}
 RUN = {"seed": 0, "val": 0.5, "test": None, "epochs": 8, "seconds": 0.1, "data": "ab"}
+RUN["threshold"] = 0.3
 RUN["scores"] = {"train": SCORES, "val": SCORES, "test": SCORES}
 RESULT = {"dataset": "cora", "model": "lgdgcn", "variant": "paper", "metric": "micro_f1"}
 RESULT |= {"runs": [RUN, RUN | {"seed": 1}], "mean": 0.5, "std": None}
+RESULT["warnings"] = ["the first epoch was kept"]
 RESULT["factors"] = {"routing_entropy": 0.9, "edge_attribution": None}
 ODD = [None, True, 3, -1, 10**400, 1e308, float("nan"), "x", "", [], [3], {}, {"x": []}]
 

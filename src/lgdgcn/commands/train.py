@@ -35,7 +35,7 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
-from lgdgcn.train.identity import check_same
+from lgdgcn.train.identity import check_same, differences
 from lgdgcn.train.run_files import read_config, read_result
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.session import summary, train_seeds
@@ -211,12 +211,21 @@ def _finished(folder: RunFolder, load: Callable[[int], Data], what: Result, seed
             f"the data have changed since the run in {folder.path} was trained: restore them, or "
             "train again with --overwrite or another --out"
         )
-    try:
-        checkpoint.load_weights(folder.model)
-    except CheckpointError as error:
-        raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None
+    _check_model(folder)
     _remove_checkpoints(folder, seeds)
     return result
+
+
+def _check_model(folder: RunFolder) -> None:
+    """See that the model of a finished run is whole, and is of this run."""
+    try:
+        _, meta = checkpoint.load_weights(folder.model)
+        config = read_config(folder.config)
+        about = {"model": config["run"]["model"], "settings": config["settings"]}
+        if found := differences({key: meta.get(key) for key in about}, about):
+            raise CheckpointError(f"{folder.model} is of another run: {'; '.join(found)}")
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None
 
 
 def _remove_checkpoints(folder: RunFolder, seeds: int) -> None:

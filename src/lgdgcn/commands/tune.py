@@ -90,7 +90,7 @@ def tune(
 
 def _refuse_foreign(folder: Path) -> None:
     """Refuse a folder with files under our names and no sign that a search has made them."""
-    if (folder / "study.log").exists() or _is_ours(folder / "trials.csv"):
+    if any(folder.glob("study.*")) or _is_ours(folder / "trials.csv"):
         return
     pictures = [f"{name}.{kind}" for name in ("history", "importance") for kind in ("png", "svg")]
     for name in ("trials.csv", *pictures):

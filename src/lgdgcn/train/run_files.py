@@ -48,6 +48,9 @@ def read_result(file: Path) -> dict[str, Any]:
         _refuse(file, "a run in it has no seed, epochs and scores")
     if not _is_scores(content.get("factors")) or not _is_score(content.get("mean")):
         _refuse(file, "its mean or factors are no numbers")
+    warnings = content.get("warnings", [])
+    if not isinstance(warnings, list) or not all(isinstance(text, str) for text in warnings):
+        _refuse(file, "its warnings are no texts")
     return content
 
 
@@ -77,6 +80,8 @@ def _is_run(run: Any, metric: str) -> bool:
         return False
     scores = [run["scores"].get(split) for split in _SPLITS]
     scored = all(_is_scores(some) and metric in some for some in scores)
+    if "threshold" in run and (run["threshold"] is None or not _is_score(run["threshold"])):
+        return False
     return scored and all(key in run and _is_score(run[key]) for key in ("val", "test"))
 
 

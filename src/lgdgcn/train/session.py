@@ -185,7 +185,7 @@ class _Session:
             progress.epoch,
             progress.seconds,
             scores,
-            self.identities[place]["data"],
+            data=self.identities[place]["data"],
         )
         return result, trained
 
