@@ -257,6 +257,8 @@ def test_formula_cells_are_quoted(start):
         (None, ""),
         ("", ""),
         ("plain=", "plain="),
+        ("'=1+1", "''=1+1"),
+        ("'plain", "'plain"),
     ],
 )
 def test_cells(value, cell):

@@ -189,7 +189,11 @@ def predict(
     ] = False,
     device: Device = "auto",
 ) -> None:
-    """Write the predicted label, its probability and the factor behind it for every node."""
+    """Write the predicted label, its probability and the factor behind it for every node.
+
+    Several labels of a node have | between them; a | or backslash within a name has a backslash
+    before it. Feature columns are matched by name.
+    """
     from lgdgcn.commands.predict import predict as write
 
     write(run, out, graph=graph, edges=edges, device=device)

@@ -33,7 +33,7 @@ class CheckpointError(InputError):
 
 
 class DivergedError(LGDError, ArithmeticError):
-    """Training produced a non-finite loss; the last finite checkpoint is kept."""
+    """The loss is not finite, or exploded so that nothing was learned; a checkpoint is kept."""
 
     exit_code = 3
 

@@ -252,12 +252,15 @@ def to_json(value: Any) -> Any:
 def csv_cell(value: object) -> str:
     """The text of one cell; text that a spreadsheet would run as a formula gets a ``'`` in front.
 
+    So does text that looks as if it had got one, so that no two texts become one.
+
     Example:
-        >>> [csv_cell(value) for value in ("=1+1", "-1.5", -1.5, "@x", "plain", None)]
-        ["'=1+1", '-1.5', '-1.5', "'@x", 'plain', '']
+        >>> [csv_cell(value) for value in ("=1+1", "-1.5", -1.5, "@x", "plain", None, "'=1+1")]
+        ["'=1+1", '-1.5', '-1.5', "'@x", 'plain', '', "''=1+1"]
     """
     text = "" if value is None else str(value)
-    if isinstance(value, Number) or not text.startswith(_FORMULA) or _NUMBER.fullmatch(text):
+    formula = text.lstrip("'").startswith(_FORMULA)
+    if isinstance(value, Number) or not formula or _NUMBER.fullmatch(text):
         return text
     return "'" + text
 

@@ -267,8 +267,26 @@ def _print(dataset: str, results: list[Result]) -> None:
     count = len(results[0]["runs"])
     title = f"{dataset}, in %" + (f", mean ± std of {count} seeds" if count > 1 else "")
     if multi_label:
-        title += "; F1 of the highest-scoring labels, at threshold 0.5 see result.json"
+        title += f"; {_f1_caption(results)}"
     print_table(title, header, rows)
+    for result in results:
+        model = f"{_name(result)}: " if len(results) > 1 else ""
+        for warning in result.get("warnings", []):
+            out.print(f"warning: {model}{warning}", soft_wrap=True)
+
+
+def _f1_caption(results: list[Result]) -> str:
+    """Say which labels count as predicted."""
+    runs = [run for result in results for run in result["runs"]]
+    thresholds = [run["threshold"] for run in runs if "threshold" in run]
+    if not thresholds:
+        return "F1 of the highest-scoring labels, at threshold 0.5 see result.json"
+    more = "other F1 scores and average precision see result.json"
+    if all(run["val"] is None for run in runs):
+        return f"F1 at threshold 0.5, as there are no validation nodes to tune it on; {more}"
+    low, high = f"{min(thresholds):.2g}", f"{max(thresholds):.2g}"
+    tuned = low if low == high else f"{low} to {high}"
+    return f"F1 at the threshold tuned on validation ({tuned}); {more}"
 
 
 def _print_notes(dataset: str, results: list[Result]) -> None:

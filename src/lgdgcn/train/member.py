@@ -35,13 +35,28 @@ class Member:
 
 @dataclass
 class Progress:
-    """How far a member is and the best it has seen."""
+    """How far a member is and the best it has seen.
+
+    Attributes:
+        epoch: Epochs trained.
+        best_epoch: The epoch whose weights are kept.
+        best_score: Its validation score.
+        best_loss: Its validation loss.
+        seconds: Time taken.
+        lowest_score: Of all epochs on validation; the last three are ``None`` where a file of an
+            earlier version does not say.
+        first_loss: Classification loss of the first epoch.
+        last_loss: Classification loss of the last epoch.
+    """
 
     epoch: int = 0
     best_epoch: int = 0
     best_score: float = -math.inf
     best_loss: float = math.inf
     seconds: float = 0.0
+    lowest_score: float | None = None
+    first_loss: float | None = None
+    last_loss: float | None = None
 
     def finished(self, settings: Settings) -> bool:
         """Whether the epochs or the patience are used up."""

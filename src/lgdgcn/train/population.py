@@ -20,15 +20,10 @@ from lgdgcn.nn import Disentangled, RandomStreams
 from lgdgcn.train.member import Member, MemberState, Report
 from lgdgcn.train.objective import objective
 from lgdgcn.train.recorded import Recorded, recordable
-from lgdgcn.train.reporting import (
-    Reading,
-    report_epoch,
-    warn_of_collapse,
-    warn_of_too_few_classes,
-)
+from lgdgcn.train.reporting import Reading, report_epoch, warn_of_too_few_classes
 from lgdgcn.train.stacking import Columns, Standing, Weights, check_alike, load_part, lone_model
 from lgdgcn.train.targets import Targets
-from lgdgcn.train.task import Task, headlines
+from lgdgcn.train.task import Task, selection_scores
 
 __all__ = ["Population"]
 
@@ -58,7 +53,6 @@ class Population:
         check_alike(self.members, self.graphs, states)
         self.tasks = [Task.of(graph) for graph in self.graphs]
         self.states = [MemberState() if state is None else replace(state) for state in states]
-        self._warned = False
         self._build([place for place in range(len(self.members)) if not self._done(place)])
         if self.places:
             warn_of_too_few_classes(self.network)
@@ -80,7 +74,6 @@ class Population:
         looks = self._program.run()
         seconds = (time.perf_counter() - start) / (len(looks) * len(self.places))
         reports = [report for rows in looks for report in self._reports(rows, seconds)]
-        self._warned = self._warned or warn_of_collapse(self.network)
         self._release_finished()
         return reports
 
@@ -136,7 +129,8 @@ class Population:
 
     def _reports(self, rows: Tensor, seconds: float) -> Iterator[Report]:
         for place, row in zip(self.places, rows.tolist(), strict=True):
-            member, state, metric = self.members[place], self.states[place], self.task.metric
+            member, state = self.members[place], self.states[place]
+            metric = self.tasks[place].selection_metric
             reading = Reading.of(self._terms, row)
             if reading.active and not (state.diverged or state.retired):
                 yield report_epoch(place, member, state, reading, metric, seconds)
@@ -164,7 +158,7 @@ class Population:
             logit_sum = torch.where(self.validated, 0, logits.sum((-1, -2)).double())
             if not self._all_validated:
                 logits = self.validation.pick(logits)
-            score = headlines(self._tasks, logits, self.validation)
+            score = selection_scores(self._tasks, logits, self.validation)
             loss = self.task.loss(logits, self.validation).double()
             losses = {name: term.double() for name, term in terms.items()}
             finite = torch.stack([*losses.values(), loss, score, logit_sum]).isfinite().all(0)

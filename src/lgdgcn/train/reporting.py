@@ -12,7 +12,7 @@ from lgdgcn.models import LGDGCN
 from lgdgcn.nn import LabelHead
 from lgdgcn.train.member import Member, MemberState, Progress, Report
 
-__all__ = ["Reading", "report_epoch", "warn_of_collapse", "warn_of_too_few_classes"]
+__all__ = ["Reading", "report_epoch", "warn_of_too_few_classes"]
 
 T = TypeVar("T")
 
@@ -55,12 +55,17 @@ def report_epoch(
     error = _divergence(reading)
     state.diverged = error is not None
     if error is None:
+        before, loss = state.progress, reading.losses["classification"]
+        lowest = reading.val_score if epoch == 1 else before.lowest_score
         state.progress = Progress(
             epoch,
             int(reading.best_epoch),
             reading.best_score,
             reading.best_loss,
-            state.progress.seconds + seconds,
+            before.seconds + seconds,
+            lowest_score=None if lowest is None else min(lowest, reading.val_score),
+            first_loss=loss if epoch == 1 else before.first_loss,
+            last_loss=loss,
         )
     metrics = {
         "epoch": epoch,
@@ -80,22 +85,6 @@ def _divergence(reading: Reading[float]) -> str | None:
         if not math.isfinite(value):
             return f"training diverged: the {name} loss is {value} in epoch {int(reading.epoch)}"
     return None
-
-
-def warn_of_collapse(network: nn.Module) -> bool:
-    """Warn the caller's caller where a factor's units are all the same; returns whether so."""
-    if not isinstance(network, LGDGCN):
-        return False
-    spaces = [layer.latent_space for layer in network.layers]
-    if not any(bool(space.collapsed.any()) for space in spaces if space is not None):
-        return False
-    warnings.warn(
-        "all nodes have the same unit in a factor, so its losses say nothing; "
-        "check for constant features or a learning rate that is too high",
-        LGDWarning,
-        stacklevel=3,
-    )
-    return True
 
 
 def warn_of_too_few_classes(network: nn.Module) -> None:

@@ -3,7 +3,7 @@
 import statistics
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -19,7 +19,9 @@ from lgdgcn.train.identity import check_same
 from lgdgcn.train.member import Member, MemberState, Progress, Report
 from lgdgcn.train.population import Population
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.trained import TrainedModel, prepared_alike
+from lgdgcn.train.sanity import likely_cause, sanity_warnings
+from lgdgcn.train.task import Task
+from lgdgcn.train.trained import TrainedModel, feature_names, prepared_alike
 
 __all__ = [
     "SeedResult",
@@ -33,7 +35,19 @@ __all__ = [
 
 @dataclass
 class SeedResult:
-    """Scores of one seed's best weights."""
+    """Scores of one seed's best weights.
+
+    Attributes:
+        seed: The seed.
+        val: Headline score on the validation nodes.
+        test: Headline score on the test nodes.
+        epochs: Epochs trained.
+        seconds: Time taken.
+        scores: Every score of ``train``, ``val`` and ``test`` by name.
+        data: Fingerprint of the graph and its split.
+        threshold: Probability above which a label is predicted, where label sets differ in size.
+        warnings: What a reader of the scores should know, a sentence each.
+    """
 
     seed: int
     val: float | None
@@ -41,11 +55,17 @@ class SeedResult:
     epochs: int
     seconds: float
     scores: dict[str, dict[str, float | None]]
-    data: str = ""  # fingerprint of the graph and its split
+    data: str = ""
+    threshold: float | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def as_row(self) -> dict[str, Any]:
-        """What ``result.json`` says of a run."""
-        return {**asdict(self), "seconds": round(self.seconds, 3)}
+        """What ``result.json`` says of a run; its warnings are in :func:`summary`."""
+        row = {**asdict(self), "seconds": round(self.seconds, 3)}
+        del row["warnings"]
+        if self.threshold is None:
+            del row["threshold"]
+        return row
 
 
 OnEpoch = Callable[[Member, Report], None]
@@ -151,7 +171,7 @@ class _Session:
                 self._save_due(sound, stopping or sound != reports)
                 for report in reports:
                     if report.diverged is not None:
-                        advice = f"lower lr (now {self.settings.lr:g})"
+                        advice = likely_cause(self.settings, population.graphs[0].x, self.model)
                         raise DivergedError(f"{report.diverged}; {advice}")
                 if stop and stopping and not population.finished:
                     last = reports[-1]
@@ -163,17 +183,12 @@ class _Session:
 
     def outcome(self, place: int) -> tuple[SeedResult, Callable[[], TrainedModel]]:
         """The result of a member, and its model on demand."""
-        data, member, task = self.graphs[place], self.members[place], self.population.tasks[place]
-
-        def trained() -> TrainedModel:
-            classes = list(getattr(data, "classes", range(task.outputs)))
-            model = self.population.model(place)
-            return TrainedModel(self.model, model, self.settings, task, classes, data.x.size(1))
-
-        graph = self.population.graphs[place]
-        logits = trained().run(graph).logits
+        member, graph = self.members[place], self.population.graphs[place]
+        trained = self._trained(place, self.population.tasks[place])
+        output = trained.run(graph)
+        task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
         scores = {
-            part: task.scores(logits, graph.y, graph[f"{part}_mask"])
+            part: task.scores(output.logits, graph.y, graph[f"{part}_mask"])
             for part in ("train", "val", "test")
         }
         headline = {part: next(iter(values.values())) for part, values in scores.items()}
@@ -185,9 +200,18 @@ class _Session:
             progress.epoch,
             progress.seconds,
             scores,
-            data=self.identities[place]["data"],
+            self.identities[place]["data"],
+            task.threshold if task.sizes_differ else None,
+            sanity_warnings(trained, graph, output, progress),
         )
-        return result, trained
+        return result, lambda: self._trained(place, task)
+
+    def _trained(self, place: int, task: Task) -> TrainedModel:
+        """The model of a member's best epoch."""
+        data, model = self.graphs[place], self.population.model(place)
+        classes = list(getattr(data, "classes", range(task.outputs)))
+        size, names = data.x.size(1), feature_names(data)
+        return TrainedModel(self.model, model, self.settings, task, classes, size, names)
 
     def _log(self, report: Report) -> None:
         if self.folder is not None:
@@ -259,12 +283,20 @@ def out_of_memory(device: torch.device) -> InputError:
 
 
 def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
-    """Mean and sample standard deviation of the test score, ``None`` without test nodes."""
+    """All runs, mean and standard deviation of the test score, and every warning once.
+
+    The mean and the deviation (of a sample) are ``None`` without test nodes.
+    """
     tests = [result.test for result in results if result.test is not None]
     return {
         "runs": [result.as_row() for result in results],
         "mean": statistics.fmean(tests) if tests else None,
         "std": (statistics.stdev(tests) if len(tests) > 1 else 0.0) if tests else None,
+        "warnings": [
+            warning if len(results) == 1 else f"seed {result.seed}: {warning}"
+            for result in results
+            for warning in result.warnings
+        ],
     }
 
 
