@@ -1,6 +1,7 @@
 """The command line itself: its errors are one line each, its help comes at once."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from commands.runner import GRAPH, call
+from lgdgcn.errors import LGDWarning, one_line
 
 LGDGCN = [sys.executable, "-m", "lgdgcn"]
 
@@ -105,6 +107,41 @@ def test_an_internal_error_is_one_line_too(monkeypatch):
     monkeypatch.setenv("LGDGCN_DEBUG", "1")
     with pytest.raises(RuntimeError):
         call("data", "list")
+
+
+@pytest.mark.parametrize("filler", ["x", "x ", "x\n", "\x1b[31m", "ü", "\udc80"], ids=ascii)
+def test_a_message_of_any_length_is_one_short_line(filler):
+    """What is wrong and what to do are kept, whatever was found."""
+    wrong = call("train", GRAPH, "--set", f"lr={filler * 5000}")
+    assert wrong.refused("lr is '", "it must be a number")
+    name = filler * 5000
+    paths = [["train", name], ["train", f"{name}/"], ["predict", "--out", "p", name]]
+    paths += [["train", GRAPH, "--out", name], ["train", GRAPH, "--config", name]]
+    for outcome in (wrong, *(call(*args) for args in paths)):
+        assert outcome.refused()
+        assert len(outcome.err) < 600
+        assert outcome.err.removesuffix("\n").isprintable()
+
+
+def test_a_warning_is_a_short_line_too(capsys):
+    from lgdgcn.cli import _show_warning
+
+    _show_warning(LGDWarning("cut " + "x " * 5000 + "\nhere and here"), LGDWarning)
+    line = capsys.readouterr().err
+    assert line.startswith("lgdgcn: warning: cut x x")
+    assert line.endswith("x  here and here\n")
+    assert len(line) < 600
+
+
+def test_one_line_keeps_start_and_end():
+    assert one_line("short") == "short"
+    value = one_line(f"lr is {'9' * 2000}; give " + "one of these " * 20)
+    assert re.fullmatch(r"lr is 9{43}\.\.\.9{42}; give (one of these ){20}", value)
+    both = one_line("a " * 400 + "z " * 400)
+    assert both.startswith("a a ")
+    assert both.endswith("z z ")
+    assert len(both) < 600
+    assert one_line("tab\tbell\a\u2028") == r"tab\tbell\x07"
 
 
 def test_interrupted_before_there_is_anything_to_save(monkeypatch):

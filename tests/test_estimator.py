@@ -298,6 +298,83 @@ def test_score_refuses_what_it_cannot_compare(model):
         model.score(data, y=torch.full((36,), -1))
 
 
+def test_score_without_test_nodes_is_refused():
+    data = toy_graph()
+    data.train_mask, data.val_mask = data.train_mask | data.test_mask, data.val_mask
+    data.test_mask = torch.zeros(36, dtype=torch.bool)
+    model = fitted(data)
+    for arguments in ((), (data,), (None, data.y), (data, data.y), (without(data, *MASKS),)):
+        with pytest.raises(InputError, match=r"no test nodes: fit has used every labelled node"):
+            model.score(*arguments)
+
+
+def test_score_without_test_nodes_leaves_out_what_was_fitted(tmp_path):
+    data = toy_graph()
+    held_back = data.test_mask.clone()
+    data.test_mask = torch.zeros(36, dtype=torch.bool)
+    model = fitted(data)
+    right = (model.predict() == data.y.numpy())[held_back].mean()
+    assert model.score() == model.score(data) == model.score(y=data.y) == pytest.approx(right)
+    other = toy_graph(nodes=20, seed=4)  # of which none were fitted
+    other.test_mask = torch.zeros(20, dtype=torch.bool)
+    assert model.score(other) == pytest.approx((model.predict(other) == other.y.numpy()).mean())
+    model.save(tmp_path / "model.safetensors")
+    loaded = LGDClassifier.load(tmp_path / "model.safetensors")
+    assert loaded.score(data) == pytest.approx(right)
+    with pytest.warns(LGDWarning, match="no test nodes are named: all labelled nodes are scored"):
+        loaded.score(without(data, *MASKS))
+
+
+def test_the_split_that_fit_made_is_the_one_that_is_scored():
+    data = without(toy_graph(), *MASKS)
+    with pytest.warns(LGDWarning, match="no split was given"):
+        model = fitted(data)
+    assert model.score(data) == model.score(y=data.y) == model.score() == model.result_.test
+
+
+def test_test_nodes_that_were_fitted_are_worth_a_warning(model):
+    data = toy_graph()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.score(data)
+    data.train_mask, data.test_mask = data.test_mask, data.train_mask
+    with pytest.warns(LGDWarning, match=f"{int(data.test_mask.sum())} of the .* used by fit"):
+        model.score(data)
+
+
+def test_named_labels_are_matched_by_name():
+    data = toy_graph(multi_label=True)
+    data.classes = list("abcdef")
+    model = fitted(data)
+    order = [5, 2, 0, 1, 4, 3]
+    other = toy_graph(multi_label=True)
+    other.y, other.classes = data.y[:, order], [data.classes[i] for i in order]
+    assert model.score(other) == model.score(data) == model.score(y=data.y)
+    other.classes = list("uvwxyz")
+    with pytest.raises(InputError, match=r"labels are \['u', .* those of the model \['a'"):
+        model.score(other)
+
+
+def test_features_are_matched_by_name():
+    data = toy_graph()
+    data.feature_names = [f"f{i}" for i in range(12)]
+    model = fitted(data)
+    other = toy_graph()
+    other.x, other.feature_names = data.x.flip(1), data.feature_names[::-1]
+    with pytest.warns(LGDWarning, match="matched by name"):
+        assert np.array_equal(model.predict(other), model.predict())
+    other.feature_names = [*other.feature_names[:-1], "g"]
+    with pytest.raises(InputError, match="missing 'f0'; new 'g'"):
+        model.predict(other)
+
+
+def test_a_fit_that_learned_nothing_says_so():
+    data = toy_graph()
+    data.x[:] = 0
+    with pytest.warns(LGDWarning, match="all nodes have the same features"):
+        fitted(data)
+
+
 def test_unknown_labels_do_not_stop_a_prediction(model):
     data = toy_graph()
     data.y = ["never seen"] * 36
@@ -373,6 +450,20 @@ def test_round_trip(model, tmp_path):
         assert np.array_equal(getattr(loaded, method)(data), getattr(model, method)(data))
     loaded.save(tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"years", b"x" * 10_000, b"\x08" + b"\0" * 7 + b"{}      "])
+def test_only_an_earlier_model_is_replaced(model, tmp_path, content):
+    path = tmp_path / "thesis.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"thesis\.txt is no model of lgdgcn"):
+        model.save(path)
+    assert path.read_bytes() == content
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+    path.write_bytes(b"")
+    for _ in range(2):
+        model.save(path)
+    assert LGDClassifier.load(path).trained_.name == "lgdgcn"
 
 
 @pytest.mark.parametrize(

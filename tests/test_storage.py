@@ -115,15 +115,30 @@ def test_a_file_where_a_folder_should_be(tmp_path, below):
 
 
 def test_a_target_is_checked_before_the_work(tmp_path, monkeypatch):
-    assert storage.check_target(tmp_path / "new" / "x") == tmp_path / "new" / "x"
-    assert names(tmp_path / "new") == []
+    assert storage.check_target(tmp_path / "x") == tmp_path / "x"
+    assert names(tmp_path) == []
+    with pytest.raises(InputError, match="create the folder first"):
+        storage.check_target(tmp_path / "new" / "x")
     with pytest.raises(InputError, match="name a file"):
         storage.check_target(tmp_path)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match="a file stands"):
         storage.check_target(tmp_path / "file" / "x")
-    monkeypatch.setattr(storage, "make_folder", None)  # the folder of a device is not tried
+    monkeypatch.setattr("tempfile.TemporaryFile", None)  # the folder of a device is not tried
     assert storage.check_target("/dev/null") == Path("/dev/null")
+
+
+def test_a_folder_is_checked_and_not_made(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"mine")
+    (tmp_path / "link").symlink_to(tmp_path / "absent")
+    storage.check_folder(tmp_path)
+    storage.check_folder(tmp_path / "new" / "er")
+    for part, below in (("file", ""), ("file", "a/b"), ("link", "a")):
+        with pytest.raises(InputError, match=f"{tmp_path / part} is a file, not a folder"):
+            storage.check_folder(tmp_path / part / below)
+    with pytest.raises(InputError, match="name too long"):
+        storage.check_folder(tmp_path / ("x" * 300) / "run")
+    assert names(tmp_path) == ["file", "link"]
 
 
 def test_a_folder_that_takes_no_files(tmp_path, monkeypatch):
@@ -242,6 +257,8 @@ def test_formula_cells_are_quoted(start):
         (None, ""),
         ("", ""),
         ("plain=", "plain="),
+        ("'=1+1", "''=1+1"),
+        ("'plain", "'plain"),
     ],
 )
 def test_cells(value, cell):

@@ -1,5 +1,6 @@
 """The command line: verbs only. Everything heavy is imported inside the verb that needs it."""
 
+import errno
 import os
 import sys
 import warnings
@@ -11,7 +12,7 @@ import typer
 from lgdgcn import __version__
 from lgdgcn.commands import examples
 from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split
-from lgdgcn.errors import LGDError, LGDWarning
+from lgdgcn.errors import LGDError, LGDWarning, one_line
 
 __all__ = ["app", "main"]
 
@@ -188,7 +189,11 @@ def predict(
     ] = False,
     device: Device = "auto",
 ) -> None:
-    """Write the predicted label, its probability and the factor behind it for every node."""
+    """Write the predicted label, its probability and the factor behind it for every node.
+
+    Several labels of a node have | between them; a | or backslash within a name has a backslash
+    before it. Feature columns are matched by name.
+    """
     from lgdgcn.commands.predict import predict as write
 
     write(run, out, graph=graph, edges=edges, device=device)
@@ -323,6 +328,8 @@ def main() -> None:
     except Exception as error:
         if hasattr(error, "format_message"):  # typer's word on a wrong command line
             _fail_usage(error)
+        if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+            _fail(f"{error.filename}: {error.strerror}; give a shorter name or path", 2)
         if os.environ.get("LGDGCN_DEBUG"):
             raise
         hint = "set LGDGCN_DEBUG=1 to see where, and please report it"
@@ -337,7 +344,7 @@ def _fail_usage(error: Any) -> NoReturn:
 
 
 def _fail(message: str, exit_code: int) -> NoReturn:
-    print(f"lgdgcn: {' '.join(message.splitlines())}", file=sys.stderr)  # noqa: T201
+    print(f"lgdgcn: {one_line(message)}", file=sys.stderr)  # noqa: T201
     sys.exit(exit_code)
 
 
@@ -345,4 +352,4 @@ def _show_warning(
     message: Warning | str, category: type[Warning], *where: Any, **more: Any
 ) -> None:
     if issubclass(category, LGDWarning) or os.environ.get("LGDGCN_DEBUG"):
-        print(f"lgdgcn: warning: {message}", file=sys.stderr)  # noqa: T201
+        print(f"lgdgcn: warning: {one_line(message)}", file=sys.stderr)  # noqa: T201

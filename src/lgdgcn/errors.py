@@ -1,5 +1,7 @@
 """The few error types of the package; each knows the exit code the command line gives it."""
 
+import re
+
 __all__ = [
     "CheckpointError",
     "DivergedError",
@@ -7,7 +9,11 @@ __all__ = [
     "LGDError",
     "LGDWarning",
     "StoppedError",
+    "one_line",
 ]
+
+_LONGEST = 570  # characters; with what a caller puts in front, a line of less than 600
+_LONG_WORD = re.compile(r"\S{100,}")
 
 
 class LGDError(Exception):
@@ -27,7 +33,7 @@ class CheckpointError(InputError):
 
 
 class DivergedError(LGDError, ArithmeticError):
-    """Training produced a non-finite loss; the last finite checkpoint is kept."""
+    """The loss is not finite, or exploded so that nothing was learned; a checkpoint is kept."""
 
     exit_code = 3
 
@@ -47,3 +53,26 @@ class StoppedError(LGDError):
 
 class LGDWarning(UserWarning):
     """Something about the input was adjusted; the result is still valid."""
+
+
+def one_line(message: object) -> str:
+    r"""The text of a message as one printable line that is no longer than a reader wants.
+
+    Of a message that is too long, values without a space are cut first, and then its middle: the
+    start says what is wrong, the end what to do.
+
+    Example:
+        >>> one_line("lr is 'fast\nor slow'")
+        "lr is 'fast or slow'"
+    """
+    text = " ".join(_cut(str(message), 50 * _LONGEST).splitlines())
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    if len(text) > _LONGEST:
+        text = _LONG_WORD.sub(lambda word: _cut(word[0], 90), text)
+    return _cut(text, _LONGEST)
+
+
+def _cut(text: str, length: int) -> str:
+    """Leave out the middle of a text that is too long."""
+    half = (length - 3) // 2
+    return text if len(text) <= length else f"{text[:half]}...{text[-half:]}"

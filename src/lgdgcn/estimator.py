@@ -1,6 +1,7 @@
 """LGD-GCN with scikit-learn's manners."""
 
 import inspect
+import warnings
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,11 +15,12 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import preset, resolve
 from lgdgcn.data.labels import is_labelled
-from lgdgcn.data.validate import canonical
-from lgdgcn.errors import InputError
+from lgdgcn.data.validate import canonical, fingerprint
+from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import select_device
-from lgdgcn.train.session import train_seed
+from lgdgcn.train.checkpoint import refuse_foreign
+from lgdgcn.train.seeds import train_seeds
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["LGDClassifier"]
@@ -73,7 +75,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: Original class or label names.
-        result_: Scores of the fit, a :class:`~lgdgcn.train.session.SeedResult`.
+        result_: Scores of the fit, a :class:`~lgdgcn.train.seeds.SeedResult`.
 
     Example:
         >>> from lgdgcn.data import synthetic_graph
@@ -152,7 +154,10 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
         graph = canonical(data, require_labels=True)
         settings = resolve(preset("", "lgdgcn", given["variant"]), given)
-        self.result_, self.trained_ = train_seed(graph, settings, "lgdgcn", seed, device)
+        results, self.trained_ = train_seeds(lambda _: graph, settings, "lgdgcn", [seed], device)
+        self.result_ = results[0]
+        for warning in self.result_.warnings:
+            warnings.warn(warning, LGDWarning, stacklevel=2)
         self.classes_ = np.asarray(self.trained_.classes)
         self._graph, self._given_edges = graph, data.edge_index
         return self
@@ -186,7 +191,17 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         return _rows_of(graph.edge_index, factors, wanted, graph.x.size(0)).numpy()
 
     def score(self, data: Data | None = None, y: Any = None) -> float:
-        """Accuracy (or Micro-F1) on the test nodes; on all labelled nodes where none are named."""
+        """Accuracy (or Micro-F1) on the test nodes.
+
+        Where the graph names no test nodes, on those labelled nodes that :meth:`fit` has used
+        neither for training nor for the choice of the epoch; where none are left this is an error.
+        A loaded model does not know its graph: it leaves out the nodes that ``train_mask`` and
+        ``val_mask`` name, and warns where there are none.
+
+        Args:
+            data: A graph; the fitted one by default.
+            y: Labels instead of the graph's own.
+        """
         trained = self._trained
         graph = self._canonical(data)
         given = graph if data is None else data
@@ -197,16 +212,52 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             raise InputError("the graph has no labels to score; give y")
         labelled = canonical(given, require_labels=False)
         truth = _renumbered(labelled.y, labelled.classes, trained)
-        mask = labelled.test_mask if labelled.test_mask.any() else is_labelled(truth)
-        scores = trained.task.scores(trained(graph).logits.cpu(), truth, mask)
-        value = next(iter(scores.values()))
-        if value is None:
+        if not is_labelled(truth).any():
             raise InputError("the graph has no labelled nodes to score")
+        mask = self._unseen(labelled, truth)
+        value = next(iter(trained.task.scores(trained(graph).logits.cpu(), truth, mask).values()))
+        assert value is not None
         return value
 
+    def _unseen(self, graph: Data, truth: Tensor) -> Tensor:
+        """The nodes to score: test nodes, or else those the fit has not used."""
+        fitted = getattr(self, "_graph", None)
+        named = graph.train_mask | graph.val_mask
+        if fitted is not None:
+            used = fitted.train_mask | fitted.val_mask
+            named = used if _same_nodes(graph, fitted) else named & False
+        if graph.test_mask.any():
+            if fitted is not None and (shared := int((graph.test_mask & named).sum())):
+                warnings.warn(
+                    f"{shared} of the {int(graph.test_mask.sum())} test nodes were used by fit: "
+                    "the score says little of unseen nodes",
+                    LGDWarning,
+                    stacklevel=3,
+                )
+            return torch.as_tensor(graph.test_mask)
+        if fitted is None and not named.any():
+            warnings.warn(
+                "no test nodes are named: all labelled nodes are scored, with those the model was "
+                "trained on where they are among them; set test_mask",
+                LGDWarning,
+                stacklevel=3,
+            )
+        mask = torch.as_tensor(is_labelled(truth) & ~named)
+        if not mask.any():
+            raise InputError(
+                "there are no test nodes: fit has used every labelled node; "
+                "set test_mask, or give y with labels of other nodes"
+            )
+        return mask
+
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one safetensors file (and its checksum)."""
-        self._trained.save(Path(path))
+        """Write the fitted model to one safetensors file (and its checksum).
+
+        An earlier model of that name is replaced, any other file is not.
+        """
+        trained = self._trained
+        refuse_foreign(Path(path))
+        trained.save(Path(path))
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> Self:
@@ -246,13 +297,30 @@ def _without(data: Data, *keys: str) -> Data:
     return Data(**{key: value for key, value in data.to_dict().items() if key not in keys})
 
 
+def _same_nodes(first: Data, second: Data) -> bool:
+    """Whether two canonical graphs have the same nodes, by their edges or else their features."""
+    if first.edge_index.numel():
+        same = first.x.size(0) == second.x.size(0)
+        return same and torch.equal(first.edge_index, second.edge_index)
+    features = [fingerprint(Data(x=data.x, edge_index=data.edge_index)) for data in (first, second)]
+    return features[0] == features[1]
+
+
 def _renumbered(y: Tensor, classes: list[Any], trained: TrainedModel) -> Tensor:
     """Number canonical labels of any graph as the model's outputs are."""
     if trained.task.multi_label:
         if y.dim() == 1 or y.size(1) != trained.task.outputs:
             columns = trained.task.outputs
             raise InputError(f"y has shape {list(y.shape)}; the model knows {columns} labels")
-        return y
+        numbered = list(range(trained.task.outputs))
+        if numbered in (classes, trained.classes):  # columns without names
+            return y
+        if sorted(map(str, classes)) != sorted(map(str, trained.classes)):
+            raise InputError(
+                f"the labels are {classes[:5]} and so on, those of the model {trained.classes[:5]}"
+            )
+        place = [str(name) for name in classes]
+        return y[:, [place.index(str(name)) for name in trained.classes]]
     if y.dim() == 2:
         raise InputError(f"y has shape {list(y.shape)}; the model knows one class per node")
     number = {str(name): place for place, name in enumerate(trained.classes)}

@@ -24,9 +24,12 @@ from lgdgcn.errors import InputError
 __all__ = [
     "atomic_write",
     "cannot_write",
+    "check_folder",
     "check_target",
     "csv_cell",
     "make_folder",
+    "plain_file",
+    "probe_folder",
     "remove_leftovers",
     "to_json",
     "write_csv",
@@ -142,16 +145,63 @@ def make_folder(path: str | Path) -> Path:
     return folder
 
 
+def check_folder(path: str | Path) -> None:
+    """See that a folder can be written to or made, before any work is done; nothing is made."""
+    try:
+        probe_folder(path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def probe_folder(path: str | Path) -> None:
+    """Try to write to a folder or, where it is not there yet, to the nearest one above it.
+
+    Raises:
+        OSError: It cannot be written to; where a file is in the way, the reason names it.
+    """
+    for folder in (Path(path), *Path(path).parents):
+        try:
+            os.lstat(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is a file, not a folder")
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"probe")
+        return
+
+
+def plain_file(path: Path) -> bool:
+    """Whether a file of a run is there; a link, folder or device in its place is refused.
+
+    A run writes nothing through a link: what it leads to belongs to somebody else.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    if stat.S_ISLNK(mode):
+        raise InputError(
+            f"{path} is a link, which a run does not follow: remove it or choose another --out"
+        )
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is not a regular file: move it away or choose another --out")
+    return True
+
+
 def check_target(path: str | Path) -> Path:
-    """See that a file can be written, before any work is done; its folder is made if need be."""
+    """See that a file can be written, before any work is done; its folder must be there."""
     try:
         mode = _mode(path)
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not mode or stat.S_ISREG(mode):  # a device or pipe is not replaced
+            with tempfile.TemporaryFile(dir=Path(os.path.realpath(path)).parent) as probe:
+                probe.write(b"probe")
     except OSError as error:
         raise cannot_write(path, error) from error
-    if not mode or stat.S_ISREG(mode):  # a device or pipe is not replaced
-        make_folder(Path(os.path.realpath(path)).parent)
     return Path(path)
 
 
@@ -202,12 +252,15 @@ def to_json(value: Any) -> Any:
 def csv_cell(value: object) -> str:
     """The text of one cell; text that a spreadsheet would run as a formula gets a ``'`` in front.
 
+    So does text that looks as if it had got one, so that no two texts become one.
+
     Example:
-        >>> [csv_cell(value) for value in ("=1+1", "-1.5", -1.5, "@x", "plain", None)]
-        ["'=1+1", '-1.5', '-1.5', "'@x", 'plain', '']
+        >>> [csv_cell(value) for value in ("=1+1", "-1.5", -1.5, "@x", "plain", None, "'=1+1")]
+        ["'=1+1", '-1.5', '-1.5', "'@x", 'plain', '', "''=1+1"]
     """
     text = "" if value is None else str(value)
-    if isinstance(value, Number) or not text.startswith(_FORMULA) or _NUMBER.fullmatch(text):
+    formula = text.lstrip("'").startswith(_FORMULA)
+    if isinstance(value, Number) or not formula or _NUMBER.fullmatch(text):
         return text
     return "'" + text
 

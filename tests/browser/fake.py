@@ -84,6 +84,7 @@ def fake_payload(
         "confusion": confusion(truth, predicted, labels, multi_label),
         "measures": measures(),
         "scores": {"test micro_f1": 0.823, "validation accuracy": 0.81},
+        "warnings": ["the kept epoch is the first of 60; lower lr (now 5)"],
     }  # fmt: skip
     return payload | instead
 

@@ -38,6 +38,7 @@ def hostile() -> dict:
          "permuted": None, "better": name, "about": name} for name in HOSTILE
     ]  # fmt: skip
     payload["scores"] = dict.fromkeys(HOSTILE, 0.5)
+    payload["warnings"] = list(HOSTILE)
     return payload
 
 

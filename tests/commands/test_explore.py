@@ -37,6 +37,21 @@ def test_a_page_of_a_run(finished, measured, tmp_path):
     assert {"total", "space", "diversity"} <= set(page["curves"][0]["terms"])
 
 
+@pytest.mark.parametrize("damaged", [None, 3, {"a": 1}])
+def test_warnings_of_a_run_are_on_its_page(finished, measured, tmp_path, damaged):
+    folder, _ = finished
+    result = json.loads((folder / "result.json").read_text())
+    before = (folder / "result.json").read_bytes()
+    result["warnings"] = ["the kept epoch is the first of 8"] if damaged is None else damaged
+    try:
+        (folder / "result.json").write_text(json.dumps(result))
+        assert call("explore", folder, "--out", tmp_path / "page.html").code == 0
+    finally:
+        (folder / "result.json").write_bytes(before)
+    page = page_of(tmp_path / "page.html")
+    assert page["warnings"] == (result["warnings"] if damaged is None else [])
+
+
 def test_names_of_a_users_graph_and_the_default_place(mine, measured, monkeypatch):
     _, run, _ = mine
     opened = []

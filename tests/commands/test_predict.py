@@ -2,10 +2,12 @@
 
 import csv
 
+import numpy as np
 import pytest
 
 from commands.conftest import CLASSES, write_graph
 from commands.runner import call, content, train
+from lgdgcn.commands.predict import joined
 
 
 def rows_of(path):
@@ -74,15 +76,128 @@ def test_another_graph_without_labels(mine, tmp_path):
     assert {unguarded(row["label"]) for row in rows_of(tmp_path / "p.csv")} <= set(CLASSES)
 
 
-def test_another_number_of_features(mine, tmp_path):
+def with_columns(graph, order, names=None):
+    """Write the features f1, f2, f3 of a graph in another order, or under other names."""
+    rows = rows_of(graph / "nodes.csv")
+    rest = [name for name in rows[0] if name not in ("f1", "f2", "f3")]
+    with (graph / "nodes.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(names or order), *rest])
+        writer.writerows([[row[name] for name in (*order, *rest)] for row in rows])
+    return graph
+
+
+def predictions(run, graph, path):
+    outcome = call("predict", run, "--graph", graph, "--out", path)
+    assert outcome.code == 0, outcome
+    return outcome, path.read_text()
+
+
+def test_feature_columns_are_matched_by_name(mine, tmp_path):
     _, run, _ = mine
-    graph = write_graph(tmp_path / "new", labels=False)
-    lines = (graph / "nodes.csv").read_text().splitlines()
-    wider = [f"{line},{'f4' if i == 0 else i}" for i, line in enumerate(lines)]
-    (graph / "nodes.csv").write_text("\n".join(wider) + "\n")
-    outcome = call("predict", run, "--graph", graph, "--out", tmp_path / "p.csv")
-    outcome.refused("4 features", "trained with 3")
+    as_trained = write_graph(tmp_path / "a", labels=False)
+    other = with_columns(write_graph(tmp_path / "b", labels=False), ["f3", "f1", "f2"])
+    plain, want = predictions(run, as_trained, tmp_path / "a.csv")
+    reordered, found = predictions(run, other, tmp_path / "b.csv")
+    assert found == want
+    assert plain.err == ""
+    (line,) = reordered.err.splitlines()
+    assert "feature columns are in another order" in line
+    assert "matched by name" in line
+
+
+@pytest.mark.parametrize(
+    ("order", "names", "words"),
+    [
+        (["f1", "f2"], None, ["missing 'f3'"]),
+        (["f1", "f2", "f3"], ["f1", "f2", "g"], ["missing 'f3'", "new 'g'"]),
+        (["f1", "f2", "f3", "f3"], ["f1", "f2", "f3", "f4"], ["new 'f4'"]),
+    ],
+    ids=["missing", "renamed", "new"],
+)
+def test_other_feature_columns_are_refused_and_named(mine, tmp_path, order, names, words):
+    graph = with_columns(write_graph(tmp_path / "new", labels=False), order, names)
+    outcome = call("predict", mine[1], "--graph", graph, "--out", tmp_path / "p.csv")
+    outcome.refused("feature columns are not those", "rename, add or remove", *words)
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_scaling_of_training_is_applied_to_reordered_columns(tmp_path):
+    graph = write_graph(tmp_path / "graph")
+    assert train(tmp_path / "run", "--set", "normalize_features=true", graph=graph).code == 0
+    _, want = predictions(tmp_path / "run", graph, tmp_path / "a.csv")
+    other = with_columns(write_graph(tmp_path / "b", scale=7.0), ["f2", "f3", "f1"])
+    _, found = predictions(tmp_path / "run", other, tmp_path / "b.csv")
+    rows = [list(csv.reader(text.splitlines()[1:])) for text in (found, want)]
+    for mine, theirs in zip(*rows, strict=True):
+        assert mine[:2] == theirs[:2]
+        assert float(mine[2]) == pytest.approx(float(theirs[2]), abs=1e-4)
+
+
+def test_made_up_features_have_no_columns(tmp_path):
+    graph = write_graph(tmp_path / "graph")
+    assert train(tmp_path / "run", "--features", "degree", graph=graph).code == 0
+    _, want = predictions(tmp_path / "run", graph, tmp_path / "a.csv")
+    other = with_columns(write_graph(tmp_path / "b"), ["f1"], ["temperature"])
+    outcome, found = predictions(tmp_path / "run", other, tmp_path / "b.csv")
+    assert (outcome.err, found) == ("", want)
+
+
+def test_arrays_have_no_names_and_are_matched_by_position(mine, tmp_path):
+    _, run, _ = mine
+    rows = rows_of(mine[0] / "nodes.csv")
+    (tmp_path / "npz").mkdir()
+    for columns in (3, 4):
+        x = np.array([[float(row[f"f{i % 3 + 1}"]) for i in range(columns)] for row in rows])
+        np.savez(tmp_path / "npz/nodes.npz", x=x.astype(np.float32))
+        np.savez(tmp_path / "npz/edges.npz", edge_index=np.array([[0, 1], [1, 0]]))
+        outcome = call("predict", run, "--graph", tmp_path / "npz", "--out", tmp_path / "p.csv")
+        if columns == 3:
+            assert (outcome.code, outcome.err) == (0, "")
+        else:
+            outcome.refused("4 features", "trained with 3")
+
+
+# Sets of labels
+
+
+def taken_apart(cell):
+    """The names in a cell, as its help says: a backslash makes the next character plain."""
+    names = [""]
+    characters = iter(cell)
+    for character in characters:
+        if character == "\\":
+            names[-1] += next(characters)
+        elif character == "|":
+            names.append("")
+        else:
+            names[-1] += character
+    return names
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a", "b"], ["a|b", "c"], ["a", "b|c"], ["a\\", "|b"], ["\\|", "\\"], ["=x", "'=x"]],
+    ids=repr,
+)
+def test_what_joins_labels_can_be_taken_apart(names):
+    assert taken_apart(joined(names)) == names
+
+
+def test_names_of_labels_come_back_whatever_is_in_them(tmp_path):
+    names = ["a|b", "c", "a", "b|c"]
+    graph = tmp_path / "graph"
+    graph.mkdir()
+    lines = [",".join(["id", "f1", "f2", *(f"label:{name}" for name in names)])]
+    lines += [f"n{i},{i % 2},{1 - i % 2}," + ("1,1,0,0" if i % 2 else "0,0,1,1") for i in range(30)]
+    (graph / "nodes.csv").write_text("\n".join(lines) + "\n")
+    edges = "".join(f"n{i},n{(i + 2) % 30}\nn{(i + 2) % 30},n{i}\n" for i in range(30))
+    (graph / "edges.csv").write_text("source,target\n" + edges)
+    settings = ["--model", "mlp", "--set", "lr=0.1", "--set", "dropout=0"]
+    assert train(tmp_path / "run", *settings, graph=graph, epochs=40).code == 0
+    assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv").code == 0
+    found = [taken_apart(row["label"]) for row in rows_of(tmp_path / "p.csv")]
+    assert found == [["a|b", "c"] if i % 2 else ["a", "b|c"] for i in range(30)]
 
 
 def test_models_without_factors(finished, tmp_path):

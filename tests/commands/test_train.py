@@ -1,6 +1,7 @@
 """``lgdgcn train`` for real: what it prints and leaves behind."""
 
 import json
+import random
 import tomllib
 
 import pytest
@@ -137,7 +138,7 @@ def test_a_folder_of_any_name_gets_a_run_folder(tmp_path, monkeypatch):
 def test_a_model_may_be_named_twice(tmp_path):
     outcome = train(tmp_path / "run", "--model", "mlp", "--compare", "mlp,mlp", epochs=2)
     assert outcome.code == 0
-    assert outcome.out.count("MLP") == 2
+    assert sum(line.strip().startswith("MLP ") for line in outcome.out.splitlines()) == 2
 
 
 def test_names_are_shown_as_they_are(tmp_path):
@@ -308,23 +309,105 @@ def test_labels_nothing_can_be_learned_from(tmp_path, cells, words):
     train(tmp_path / "run", graph=graph).refused(str(graph), words)
 
 
+# Label sets of different sizes
+
+
+def write_sets(folder, validated=True):
+    """A graph whose nodes have one to three of five labels, each rare."""
+    folder.mkdir()
+    chance = random.Random(0)
+    rows = ["id,f1,f2,f3,f4,f5,split," + ",".join(f"label:{name}" for name in "abcde")]
+    for i in range(150):
+        own = {i % 5} | ({(i + 1) % 5} if i % 4 == 0 else set()) | ({2} if i % 7 == 0 else set())
+        values = [f"{chance.random() + (j in own):.4f}" for j in range(5)]
+        split = ("train", "val" if validated else "train", "test")[i % 3]
+        rows.append(",".join([f"n{i}", *values, split, *(str(int(j in own)) for j in range(5))]))
+    (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
+    edges = [(i, (i + 5) % 150) for i in range(150)]
+    text = "".join(f"n{a},n{b}\nn{b},n{a}\n" for a, b in edges)
+    (folder / "edges.csv").write_text("source,target\n" + text)
+    return folder
+
+
+def test_label_sets_of_different_sizes(tmp_path):
+    graph = write_sets(tmp_path / "graph")
+    settings = ["--model", "mlp", "--set", "lr=0.03", "--set", "dropout=0.2"]
+    outcome = train(tmp_path / "run", *settings, "--seeds", 2, graph=graph, epochs=60)
+    assert outcome.code == 0
+    assert "F1 at the threshold tuned on validation (0." in outcome.out
+    assert "average precision see result.json" in outcome.out
+    result = result_of(tmp_path / "run")
+    assert result["metric"] == "micro_f1"
+    for run in result["runs"]:
+        test = run["scores"]["test"]
+        assert run["test"] == test["micro_f1"] > 0.5
+        assert test["micro_f1"] != test["micro_f1_at_0.5"]
+        assert test["micro_f1_with_true_set_size"] > 0.5
+        assert test["average_precision"] > 0.5
+        assert 0 < run["threshold"] < 1
+    log = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
+    first, *_, last = [line["val_average_precision"] for line in log if line["seed"] == 0]
+    assert last > first
+
+
+def test_without_validation_the_threshold_is_a_half(tmp_path):
+    graph = write_sets(tmp_path / "graph", validated=False)
+    outcome = train(tmp_path / "run", "--model", "mlp", graph=graph, epochs=3)
+    assert "F1 at threshold 0.5, as there are no validation nodes to tune it on" in outcome.out
+    assert result_of(tmp_path / "run")["runs"][0]["threshold"] == 0.5
+
+
+# Trainings that have learned nothing
+
+
+def test_warnings_are_printed_and_kept(tmp_path):
+    settings = ["--set", "lr=1e-9", "--seeds", 2, "--compare", "gcn"]
+    outcome = train(tmp_path / "run", *settings, epochs=12)
+    assert outcome.code == 0
+    found = result_of(tmp_path / "run")["warnings"]
+    assert any(line.startswith("seed 0: ") and "raise lr (now 1e-09)" in line for line in found)
+    for line in found:
+        assert outcome.out.count(f"warning: LGD-GCN: {line}\n") == 1
+    assert outcome.out.index("warning: LGD-GCN: ") > outcome.out.index("  GCN ")
+    # resumed, the same is said again
+    again = train(tmp_path / "run", *settings, "--resume", epochs=12)
+    assert again.out == outcome.out
+
+
+def test_a_good_run_has_no_warnings(tmp_path):
+    outcome = train(tmp_path / "run", "--set", "lr=0.05", epochs=60)
+    assert result_of(tmp_path / "run")["warnings"] == []
+    assert "warning:" not in outcome.out + outcome.err
+
+
+def test_an_exploded_but_finite_training_ends_without_a_result(tmp_path):
+    graph = write_graph(tmp_path / "graph")
+    outcome = train(tmp_path / "run", "--set", "lr=1000", graph=graph, epochs=30)
+    outcome.refused("training diverged: the classification loss is ", "lower lr (now 1000)", code=3)
+    assert not (tmp_path / "run/result.json").exists()
+    assert not (tmp_path / "run/model.safetensors").exists()
+    assert list((tmp_path / "run/checkpoints").iterdir())
+    resumed = train(tmp_path / "run", "--set", "lr=1000", "--resume", graph=graph, epochs=30)
+    assert (resumed.code, resumed.err) == (3, outcome.err)
+
+
 # Divergence
 
 
 @pytest.mark.parametrize(
-    ("args", "scale"),
+    ("args", "scale", "advice"),
     [
-        (["--set", "lr=1e30"], 1e9),
-        (["--set", "lr=1e30", "--variant", "released"], 1e9),
-        (["--set", "lr=1e30", "--set", "precision=exact"], 1e9),
-        (["--model", "gcn", "--set", "normalize_features=false"], 1e38),
+        (["--set", "lr=1e30"], 1e9, "lower lr"),
+        (["--set", "lr=1e30", "--variant", "released"], 1e9, "lower lr"),
+        (["--set", "lr=1e30", "--set", "precision=exact"], 1e9, "lower lr"),
+        (["--model", "gcn", "--set", "normalize_features=false"], 1e38, "scale the features"),
     ],
     ids=["paper", "released", "exact", "features"],
 )
-def test_divergence_ends_without_a_result(tmp_path, args, scale):
+def test_divergence_ends_without_a_result(tmp_path, args, scale, advice):
     graph = write_graph(tmp_path / "graph", scale=scale)
     outcome = train(tmp_path / "run", *args, graph=graph)
-    outcome.refused("diverged", " loss is ", "in epoch ", "lower lr", code=3)
+    outcome.refused("diverged", " loss is ", "in epoch ", advice, code=3)
     assert not (tmp_path / "run" / "result.json").exists()
     assert not (tmp_path / "run" / "model.safetensors").exists()
     assert outcome.out == ""

@@ -398,3 +398,13 @@ def test_unpacked_size_of_arrays_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr("lgdgcn.data.tables.MAX_BYTES", 10**5)
     with pytest.raises(InputError, match="unpacked"):
         read_graph(tmp_path)
+
+
+def test_feature_columns_keep_their_names(tmp_path):
+    (tmp_path / "nodes.csv").write_text("b,id,a,label,split\n1,x,2,p,train\n3,y,4,q,train\n")
+    (tmp_path / "edges.csv").write_text("x,y\ny,x\n")
+    graph = read_graph(tmp_path)
+    assert graph.feature_names == ["b", "a"]
+    assert graph.x.tolist() == [[1, 2], [3, 4]]
+    assert "feature_names" not in read_graph(tmp_path, features="degree")
+    assert "feature_names" not in read_graph(tmp_path, features="identity")

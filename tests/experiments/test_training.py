@@ -19,7 +19,7 @@ from lgdgcn.experiments.results import Results
 from lgdgcn.experiments.training import merged, train_cells
 from lgdgcn.models import build
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.run_lock import RunLock
 from lgdgcn.train.session import train_seeds
 
 CPU = torch.device("cpu")
@@ -213,7 +213,7 @@ def test_too_little_memory_means_smaller_populations(results, monkeypatch):
 
 
 def test_one_process_at_a_time(results):
-    with RunFolder(results.folder, resume=True), pytest.raises(InputError, match="in use by"):
+    with RunLock(results.folder), pytest.raises(InputError, match="in use by"):
         train_cells([cell()], results, CPU)
     train_cells([cell()], results, CPU)
     assert sorted(file.name for file in results.folder.iterdir() if file.is_file()) == [

@@ -1,4 +1,4 @@
-"""Eq. 7, its classification losses and the F1 scores as loops."""
+"""Eq. 7, its classification losses, the F1 scores and average precision as loops."""
 
 import math
 
@@ -58,3 +58,26 @@ def top(scores, count):
         for j in sorted(range(len(row)), key=lambda j: -row[j])[:count]:
             chosen[i, j] = True
     return chosen
+
+
+def average_precision(scores, truth):
+    """Mean over the true entries of the precision among all that score as high or higher."""
+    precisions = []
+    for score, true in zip(scores, truth, strict=True):
+        if true:
+            above = [label for other, label in zip(scores, truth, strict=True) if other >= score]
+            precisions.append(sum(above) / len(above))
+    return sum(precisions) / len(precisions) if precisions else 0.0
+
+
+def highest_micro_f1(logits, truth):
+    """The highest Micro-F1 that any threshold on these scores has."""
+    scores = np.ravel(logits)
+    thresholds = [min(scores) - 1, *scores]
+    return max(f1(np.greater(logits, threshold), truth)[0] for threshold in thresholds)
+
+
+def top_own(scores, truth):
+    """0/1 matrix of every row's highest scores, as many as the row has labels."""
+    rows = [top([row], int(sum(own)))[0] for row, own in zip(scores, truth, strict=True)]
+    return np.array(rows)

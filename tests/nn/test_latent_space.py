@@ -199,15 +199,6 @@ def test_statistics_stay_out_of_half_precision(dtype):
     assert space.double().mean.dtype == torch.float64
 
 
-def test_identical_units_are_noticed():
-    space = LatentSpace(2, 3)
-    space.update(torch.full((50, 2, 3), 0.1))
-    assert space.collapsed
-    space = LatentSpace(2, 3)
-    space.update(0.1 * torch.rand(50, 2, 3))
-    assert not space.collapsed
-
-
 @pytest.mark.parametrize("function", [space_loss, diversity, diversity_loss])
 def test_an_unknown_precision_is_refused(function):
     z, mean, cov = torch.rand(3, 2, 2), torch.rand(2, 2), torch.eye(2).expand(2, 2, 2)

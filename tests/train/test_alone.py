@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from lgdgcn import kernels
 from lgdgcn.config import Settings
-from lgdgcn.errors import DivergedError, LGDWarning
+from lgdgcn.errors import DivergedError
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.train.population import Population
 from lgdgcn.train.targets import Targets
@@ -44,7 +44,7 @@ def scripted(monkeypatch):
         current = {}
         real = Task.loss
 
-        def headline(self, logits, targets):
+        def selection_score(self, logits, targets):
             current["score"], current["loss"] = next(entries, (0.0, 9.0))
             return torch.tensor([current["score"]], dtype=torch.float64)
 
@@ -53,7 +53,7 @@ def scripted(monkeypatch):
                 return real(self, logits, targets)
             return torch.tensor([current["loss"]], dtype=torch.float64)
 
-        monkeypatch.setattr(Task, "headline", headline)
+        monkeypatch.setattr(Task, "selection_score", selection_score)
         monkeypatch.setattr(Task, "loss", loss)
 
     return follow
@@ -185,15 +185,6 @@ def test_a_high_learning_rate_ends_in_numbers_or_an_error(variant, lr):
     except DivergedError:
         return
     assert run.logits().isfinite().all()
-
-
-def test_identical_units_are_worth_one_warning():
-    data = toy_graph()
-    data.x[:] = 1
-    run = run_of(data, num_layers=1, epochs=3)
-    with pytest.warns(LGDWarning, match="same unit in a factor") as caught:
-        run.train()
-    assert len(caught) == 1
 
 
 # Repeatability

@@ -13,6 +13,11 @@ import pytest
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.train.run_folder import RunFolder
 
+CONFIG = '[run]\ndataset = "cora"\nmodel = "gcn"\nseeds = 1\nsplit = "standard"\n[settings]\n'
+OWN = ["config.toml", "metrics.jsonl", "result.json", "model.safetensors", "units.png"]
+OWN += ["model.safetensors.sha256", "measure.json", "explore.html"]
+SAVED = ["checkpoints/seed-0-000001.safetensors", "checkpoints/seed-0-000001.safetensors.sha256"]
+
 
 def names(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
@@ -23,6 +28,20 @@ def _no_unexpected_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error", LGDWarning)
         yield
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A folder in which a run has begun."""
+    with RunFolder(tmp_path / "run") as run:
+        run.write_config(CONFIG)
+    return run.path
+
+
+def content(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a folder; folders and links have no bytes."""
+    plain = [file for file in folder.rglob("*") if not file.is_symlink()]
+    return {str(file): file.read_bytes() if file.is_file() else None for file in plain}
 
 
 def lines(run: RunFolder) -> list[dict]:
@@ -99,51 +118,237 @@ def test_a_full_disk_at_the_start(tmp_path, monkeypatch):
         pass
 
 
-def test_a_finished_run_is_kept(tmp_path):
-    with RunFolder(tmp_path) as run:
+def test_a_finished_run_is_kept(path):
+    with RunFolder(path, resume=True) as run:
         run.append_metrics({"epoch": 1})
         run.write_result({"mean": 0.5})
-    before = names(tmp_path)
-    with pytest.raises(InputError, match=r"finished run: add --resume .* another --out"):
-        RunFolder(tmp_path).__enter__()
-    assert names(tmp_path) == before
-    with RunFolder(tmp_path, resume=True) as run:
+    before = names(path)
+    with pytest.raises(InputError, match=r"a finished run: add --resume .* another --out"):
+        RunFolder(path).__enter__()
+    assert names(path) == before
+    with RunFolder(path, resume=True) as run:
         assert json.loads(run.result.read_text()) == {"mean": 0.5}
         assert lines(run) == [{"epoch": 1}]
 
 
-def test_an_unfinished_run_is_kept(tmp_path):
-    with RunFolder(tmp_path) as run:
-        (run.checkpoints / "seed-0-000001.safetensors").write_bytes(b"work of hours")
-    with pytest.raises(InputError, match="unfinished run: add --resume"):
-        RunFolder(tmp_path).__enter__()
-    with RunFolder(tmp_path, resume=True) as run:
+def test_an_unfinished_run_is_kept(path):
+    (path / SAVED[0]).write_bytes(b"work of hours")
+    with pytest.raises(InputError, match="an unfinished run: add --resume"):
+        RunFolder(path).__enter__()
+    with RunFolder(path, resume=True) as run:
         assert names(run.checkpoints) == ["seed-0-000001.safetensors"]
 
 
-def test_overwrite_clears_the_run_and_nothing_else(tmp_path):
-    with RunFolder(tmp_path) as run:
-        run.append_metrics({"epoch": 1})
-        run.write_result({})
-        run.write_config("")
-        for name in ("model.safetensors", "model.safetensors.sha256", "units.png"):
-            (tmp_path / name).write_bytes(b"x")
-        for name in ("seed-0-000001.safetensors", "seed-0-000001.safetensors.sha256"):
-            (run.checkpoints / name).write_bytes(b"x")
-        (tmp_path / "notes.txt").write_text("mine")
-    with RunFolder(tmp_path, overwrite=True) as run:
-        assert names(run.checkpoints) == []
-    assert names(tmp_path) == ["checkpoints", "notes.txt"]
+def test_overwrite_clears_the_run_and_nothing_else(path):
+    foreign = ["notes.txt", "checkpoints/best.safetensors", "checkpoints/seed-0.safetensors"]
+    foreign += ["checkpoints/seed-0-000001.safetensors.bak", "compared/gcn/model.safetensors"]
+    (path / "compared/gcn").mkdir(parents=True)
+    for name in (*OWN, *SAVED, *foreign):
+        (path / name).write_text(CONFIG)
+    with RunFolder(path, overwrite=True):
+        pass
+    kept = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
+    assert kept == set(foreign)
 
 
-def test_what_a_failed_start_left_is_cleared(tmp_path):
-    with RunFolder(tmp_path) as run:
+def test_a_kill_while_a_run_is_cleared_leaves_a_run(path, monkeypatch):
+    for name in (*OWN, *SAVED):
+        (path / name).write_text(CONFIG)
+    real = Path.unlink
+
+    def unlink(self, **how):
+        """Die at the fourth file."""
+        if len(content(path)) == len(OWN + SAVED) - 3 + 2:  # and a folder, and the lock
+            raise KeyboardInterrupt
+        real(self, **how)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with pytest.raises(KeyboardInterrupt):
+        RunFolder(path, overwrite=True).__enter__()
+    monkeypatch.setattr(Path, "unlink", real)
+    (path / "run.lock").unlink()
+    assert "config.toml" in names(path)
+    with RunFolder(path, overwrite=True):
+        assert names(path) == ["checkpoints", "run.lock"]
+
+
+def test_what_a_failed_start_left_is_cleared(path):
+    with RunFolder(path, resume=True) as run:
         run.append_metrics({"epoch": 1})
-        (tmp_path / ".result.json.0123456789abcdef.tmp").write_text("half")
+        (path / ".result.json.0123456789abcdef.tmp").write_text("half")
         (run.checkpoints / ".seed-0-000001.0123456789abcdef.tmp").write_text("half")
-    with RunFolder(tmp_path) as run:
+    with RunFolder(path) as run:
         assert names(run.checkpoints) == []
-    assert names(tmp_path) == ["checkpoints"]
+    assert names(path) == ["checkpoints"]
+
+
+# Files that are not ours
+
+
+@pytest.mark.parametrize("how", [{}, {"overwrite": True}, {"resume": True}], ids=str)
+@pytest.mark.parametrize("name", [*OWN, *SAVED])
+def test_files_under_our_names_that_are_no_run(tmp_path, name, how):
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / name).write_text("mine")
+    before = content(tmp_path)
+    with pytest.raises(InputError, match=f"{tmp_path / name} is .*another"):
+        RunFolder(tmp_path, **how).__enter__()
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lr = 0.01",
+        "[settings]\nlr = 0.01",
+        CONFIG.replace("[settings]", ""),
+        CONFIG.replace("dataset", "data"),
+        CONFIG.replace("seeds = 1", "seeds = '1'"),
+        "run = 3\nsettings = 4",
+        "\0",
+        "[" * 10**5,
+    ],
+)
+def test_a_configuration_that_is_no_runs(path, text):
+    (path / "config.toml").write_text(text)
+    (path / "result.json").write_text("{}")
+    before = content(path)
+    for how in ({}, {"resume": True}, {"overwrite": True}):
+        with pytest.raises(InputError, match=r"config\.toml is damaged or not of a run"):
+            RunFolder(path, **how).__enter__()
+    assert content(path) == before
+
+
+def test_a_copy_of_a_configuration_is_kept(tmp_path):
+    (tmp_path / "config.toml").write_text(CONFIG)
+    with pytest.raises(InputError, match="already holds"):
+        RunFolder(tmp_path).__enter__()
+    assert names(tmp_path) == ["config.toml"]
+
+
+def test_which_files_are_of_a_run(path):
+    (path.parent / "link").symlink_to(path)
+    for run in (RunFolder(path), RunFolder(path.parent / "link")):
+        for name in (*OWN, *SAVED, "run.lock", "../run/result.json", "checkpoints/../units.png"):
+            assert run.owns(path / name)
+        for name in ("p.csv", "checkpoints", "checkpoints/best.safetensors", "../result.json"):
+            assert not run.owns(path / name)
+
+
+# Nothing to resume
+
+
+def test_nothing_is_made_where_there_is_nothing_to_resume(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    (tmp_path / "other" / "checkpoints").mkdir()
+    before = content(tmp_path)
+    for name in ("typo", "a/b/typo", "other"):
+        with pytest.raises(InputError, match=r"there is no run in .* leave out --resume"):
+            RunFolder(tmp_path / name, resume=True).__enter__()
+    assert content(tmp_path) == before
+
+
+def test_a_run_killed_before_its_first_file_is_resumed(tmp_path):
+    with RunFolder(tmp_path / "run"):
+        pass
+    with RunFolder(tmp_path / "run", resume=True):
+        pass
+    (tmp_path / "run" / "run.lock").write_bytes(b"")
+    with RunFolder(tmp_path / "run", resume=True):
+        pass
+
+
+def test_a_compared_run_may_not_have_begun(path):
+    with RunFolder(path, resume=True).compared("gcn") as inner:
+        assert inner.path == path / "compared" / "gcn"
+    (inner.path / "result.json").write_text("mine")
+    with pytest.raises(InputError, match=r"gcn/result\.json is not known"):
+        RunFolder(path, resume=True).compared("gcn").check()
+
+
+# Links
+
+
+@pytest.fixture
+def thesis(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "thesis.txt").write_text("years")
+    return tmp_path / "thesis" / "thesis.txt"
+
+
+@pytest.mark.parametrize("how", [{}, {"overwrite": True}, {"resume": True}], ids=str)
+@pytest.mark.parametrize("name", [*OWN, *SAVED, "run.lock"])
+def test_links_are_not_followed(path, thesis, name, how):
+    for target in (thesis, thesis.parent / "absent"):
+        (path / name).unlink(missing_ok=True)
+        (path / name).symlink_to(target)
+        with pytest.raises(InputError, match=f"{path / name} is a link, which a run"):
+            RunFolder(path, **how).__enter__()
+        assert os.path.islink(path / name)
+    assert content(thesis.parent) == {str(thesis): b"years"}
+
+
+@pytest.mark.parametrize("how", [{}, {"overwrite": True}, {"resume": True}], ids=str)
+@pytest.mark.parametrize("name", ["checkpoints", "compared", "compared/gcn"])
+def test_folders_behind_links_are_not_used(path, thesis, name, how):
+    (thesis.parent / "seed-0-000001.safetensors").write_text("of somebody else")
+    (path / "checkpoints").rmdir()
+    (path / name).parent.mkdir(exist_ok=True)
+    (path / name).symlink_to(thesis.parent)
+    before = content(thesis.parent)
+    run = RunFolder(path, **how)
+    with pytest.raises(InputError, match=f"{path / name} is a link, which a run"):
+        (run if name == "checkpoints" else run.compared("gcn")).__enter__()
+    assert content(thesis.parent) == before
+
+
+def test_links_made_meanwhile_are_not_followed(path, thesis):
+    writes = {
+        "metrics.jsonl": lambda run: run.append_metrics({"epoch": 1}),
+        "config.toml": lambda run: run.write_config("x"),
+        "result.json": lambda run: run.write_result({}),
+        "model.safetensors": lambda run: run.files(),
+    }
+    with RunFolder(path, resume=True) as run:
+        for name, write in writes.items():
+            (path / name).unlink(missing_ok=True)
+            (path / name).symlink_to(thesis)
+            with pytest.raises(InputError, match=f"{name} is a link"):
+                write(run)
+            (path / name).unlink()
+    assert thesis.read_text() == "years"
+
+
+def test_the_folder_itself_may_be_a_link(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "disk")
+    with RunFolder(tmp_path / "runs" / "one") as run:
+        run.write_config(CONFIG)
+    (tmp_path / "two").symlink_to(tmp_path / "disk" / "one")
+    with RunFolder(tmp_path / "two", resume=True):
+        pass
+    assert names(tmp_path / "disk" / "one") == ["checkpoints", "config.toml"]
+
+
+def test_a_backup_made_of_hard_links_stays_as_it_is(path, tmp_path):
+    with RunFolder(path, resume=True) as run:
+        run.append_metrics({"epoch": 1})
+    os.link(run.metrics, tmp_path / "backup")
+    with RunFolder(path, resume=True) as run:
+        run.append_metrics({"epoch": 2})
+    assert (tmp_path / "backup").read_text() == '{"epoch": 1}\n'
+
+
+@pytest.mark.parametrize("name", ["run.lock", "metrics.jsonl", "result.json", "model.safetensors"])
+def test_a_folder_or_a_pipe_where_a_file_goes(path, name):
+    (path / name).mkdir()
+    with pytest.raises(InputError, match=f"{name} is not a regular file"):
+        RunFolder(path, resume=True).__enter__()
+    (path / name).rmdir()
+    os.mkfifo(path / name)
+    with pytest.raises(InputError, match=f"{name} is not a regular file"):
+        RunFolder(path, resume=True).__enter__()
 
 
 # The lock
@@ -152,7 +357,7 @@ def test_what_a_failed_start_left_is_cleared(tmp_path):
 HOLD = """
 import sys
 from lgdgcn.train.run_folder import RunFolder
-with RunFolder(sys.argv[1], resume=True):
+with RunFolder(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -213,10 +418,27 @@ def test_held_within_one_process_too(tmp_path):
         assert run.lock.exists()
 
 
-def test_an_unreadable_owner(tmp_path):
-    (tmp_path / "run.lock").write_bytes(b"\xff{half")
-    with pytest.warns(LGDWarning, match="taking over .* process unknown"), RunFolder(tmp_path):
-        pass
+@pytest.mark.parametrize("text", [b"\0\0\0", b'{"pi', b'{"pid": 12', b'{"pid": 3}\n'])
+def test_a_lock_that_a_kill_or_a_power_cut_has_torn(tmp_path, text):
+    (tmp_path / "run.lock").write_bytes(text)
+    with pytest.warns(LGDWarning, match="taking over .* process (unknown|3) on"):
+        RunFolder(tmp_path).__enter__()
+
+
+def test_a_lock_of_another_program(tmp_path):
+    (tmp_path / "run.lock").write_bytes(b"\xff{half a thesis")
+    for how in ({}, {"overwrite": True}, {"resume": True}):
+        with pytest.raises(InputError, match=r"run\.lock is not a lock of lgdgcn"):
+            RunFolder(tmp_path, **how).__enter__()
+    assert names(tmp_path) == ["run.lock"]
+    assert (tmp_path / "run.lock").read_bytes() == b"\xff{half a thesis"
+
+
+def test_a_run_at_work_is_said_to_be_in_use(path):
+    with RunFolder(path, resume=True) as run:
+        run.write_result({})
+        with pytest.raises(InputError, match="in use by process"):
+            RunFolder(path).__enter__()
 
 
 def test_a_lock_file_removed_while_waiting_for_it(tmp_path, monkeypatch):
@@ -255,22 +477,22 @@ def test_metrics_have_no_nan(tmp_path):
 @pytest.mark.parametrize(
     "torn", [b"", b'{"epoch": 9, "lo', b"\0\0\0\0", b"\xff\n", b"[1]\n", b"\n"]
 )
-def test_truncated_to_the_resumed_epoch(tmp_path, torn):
-    with RunFolder(tmp_path) as run:
+def test_truncated_to_the_resumed_epoch(path, torn):
+    with RunFolder(path, resume=True) as run:
         for epoch in range(1, 9):
             run.append_metrics({"epoch": epoch})
         with run.metrics.open("ab") as file:
             file.write(torn)
-    with RunFolder(tmp_path, resume=True) as run:
+    with RunFolder(path, resume=True) as run:
         assert [record["epoch"] for record in lines(run)] == list(range(1, 9))
         run.truncate_metrics(lambda record: record["epoch"] <= 5)
         run.append_metrics({"epoch": 6, "again": True})
         assert [record["epoch"] for record in lines(run)] == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_line_that_lacks_only_its_end_is_whole(tmp_path):
-    (tmp_path / "metrics.jsonl").write_bytes(b'{"epoch": 1}\n{"epoch": 2}')
-    with RunFolder(tmp_path, resume=True) as run:
+def test_a_line_that_lacks_only_its_end_is_whole(path):
+    (path / "metrics.jsonl").write_bytes(b'{"epoch": 1}\n{"epoch": 2}')
+    with RunFolder(path, resume=True) as run:
         assert run.metrics.read_bytes() == b'{"epoch": 1}\n{"epoch": 2}\n'
 
 
@@ -312,18 +534,13 @@ else:
     assert len(records) > 30
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_full_device(tmp_path):
-    with RunFolder(tmp_path) as run:
-        for file in (run.metrics, run.result, run.config):
-            file.symlink_to("/dev/full")
-        for write in (
-            lambda: run.append_metrics({"epoch": 1}),
-            lambda: run.write_result({}),
-            lambda: run.write_config("x"),
-        ):
-            with pytest.raises(InputError, match="No space left"):
-                write()
+def test_lines_are_sorted_and_equal_ones_stay(path):
+    with RunFolder(path, resume=True) as run:
+        for epoch, seed in ((1, 0), (3, 0), (1, 1), (2, 0), (2, 1)):
+            run.append_metrics({"epoch": epoch, "seed": seed})
+        run.sort_metrics(lambda record: record["epoch"])
+        found = [(record["epoch"], record["seed"]) for record in lines(run)]
+        assert found == [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]
 
 
 def test_the_result_has_no_nan(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
+from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
@@ -116,6 +117,8 @@ def test_scores_of_an_empty_split_are_none():
 
 # In a folder
 
+CONFIG = '[run]\ndataset = "g"\nmodel = "m"\nseeds = 1\nsplit = "standard"\n[settings]\n'
+
 
 def lines(folder):
     return [json.loads(line) for line in folder.metrics.read_text().splitlines()]
@@ -136,11 +139,10 @@ def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at, variant):
 
     if stop_at == 1:
         stop.signal = signal.SIGTERM
-    with (
-        RunFolder(tmp_path / "run") as folder,
-        pytest.raises(StoppedError, match=f"epoch {stop_at} of seed 0") as caught,
-    ):
-        train_seed(data, settings, "lgdgcn", 0, CPU, folder, on_epoch=on_epoch, stop=stop)
+    with RunFolder(tmp_path / "run") as folder:
+        folder.write_config(CONFIG)
+        with pytest.raises(StoppedError, match=f"epoch {stop_at} of seed 0") as caught:
+            train_seed(data, settings, "lgdgcn", 0, CPU, folder, on_epoch=on_epoch, stop=stop)
     assert caught.value.exit_code == 143
     assert checkpoint.load(folder.checkpoint(0))[1]["progress"]["epoch"] == stop_at
     assert [line["epoch"] for line in lines(folder)] == list(range(1, stop_at + 1))
@@ -190,6 +192,19 @@ def test_another_run_is_refused_and_nothing_changes(tmp_path, change, words):
         assert folder.metrics.read_bytes() == before
 
 
+def test_lines_that_no_training_writes_are_dropped(tmp_path):
+    with RunFolder(tmp_path / "run") as folder:
+        for line in ({"a": 1}, {"seed": "0", "epoch": 1}, {"seed": 0, "epoch": None}):
+            folder.append_metrics(line)
+        train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU, folder)
+        assert [line["epoch"] for line in lines(folder)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_result_says_what_data_it_is_of(tmp_path):
+    results, _ = train_seeds(split_of, SETTINGS, "gcn", SEEDS, CPU)
+    assert [r.as_row()["data"] for r in results] == [fingerprint(split_of(seed)) for seed in SEEDS]
+
+
 def test_checkpoints_come_when_due(tmp_path, monkeypatch):
     saved = []
     real = checkpoint.save
@@ -222,10 +237,6 @@ def rows(results):
     return [replace(r, seconds=0.0) for r in results]
 
 
-def sorted_lines(folder):
-    return sorted(lines(folder), key=lambda line: (line["seed"], line["epoch"]))
-
-
 @pytest.mark.usefixtures("general_position")
 @pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
 @pytest.mark.parametrize("at_once", [2, 64])
@@ -250,7 +261,7 @@ def test_a_kill_between_the_checkpoints_of_two_seeds(tmp_path, monkeypatch, mode
         results, kept = train_seeds(split_of, SETTINGS, model, SEEDS, CPU, folder)
         assert rows(results) == rows(expected)
         torch.testing.assert_close(weights(kept), weights(best), rtol=1e-8, atol=1e-8)
-        for mine, other in zip(sorted_lines(folder), sorted_lines(whole), strict=True):
+        for mine, other in zip(lines(folder), lines(whole), strict=True):
             assert mine == pytest.approx(other, rel=1e-8)
 
 
@@ -289,7 +300,7 @@ def test_a_stop_saves_every_seed_and_finished_ones_stay(tmp_path, model):
         assert {seed for seed, _ in reported} == {s for s, end in ends.items() if end > stop_at}
         assert rows(results) == rows(expected)
         torch.testing.assert_close(weights(kept), weights(best), rtol=1e-8, atol=1e-8)
-        for mine, other in zip(sorted_lines(folder), sorted_lines(whole), strict=True):
+        for mine, other in zip(lines(folder), lines(whole), strict=True):
             assert mine == pytest.approx(other, rel=1e-8)
 
 

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
 from lgdgcn.train.objective import objective
+from lgdgcn.train.scores import average_precision, best_threshold, f1_scores
 from lgdgcn.train.targets import Targets
-from lgdgcn.train.task import Task, f1_scores
+from lgdgcn.train.task import Task
 from literal import scores as literal
 from literal import voting
 from literal.seeds import seeds
@@ -92,22 +93,109 @@ def test_f1(seed, labels_per_node):
     ("example", "task"),
     [(single, Task(4, False)), (multi, Task(6, True)), (multi, Task(6, True, 2))],
 )
-def test_every_member_has_its_own_loss_and_headline(example, task, shared):
+def test_every_member_has_its_own_loss_and_score(example, task, shared):
     logits, y, masks = zip(*(example(seed) for seed in SEEDS), strict=True)
     if shared:
         masks = masks[:1] * len(SEEDS)
     targets = Targets.of([Data(y=y[0], part=mask) for mask in masks], "part")
-    headline, loss = (
-        f(targets.pick(torch.stack(logits)), targets) for f in (task.headline, task.loss)
+    score, loss = (
+        f(targets.pick(torch.stack(logits)), targets) for f in (task.selection_score, task.loss)
     )
-    assert headline.dtype == torch.float64
+    assert score.dtype == torch.float64
     for member, (own, mask) in enumerate(zip(logits, masks, strict=True)):
         scores = task.scores(own, y[0], mask)
-        assert headline[member] == pytest.approx(scores[task.metric])
+        assert score[member] == pytest.approx(scores[task.selection_metric])
         torch.testing.assert_close(loss[member], loss_of(task, own, y[0], mask))
 
 
-@pytest.mark.parametrize(("example", "task"), [(single, Task(4, False)), (multi, Task(6, True, 2))])
+# Label sets of different sizes
+
+
+def test_the_epoch_is_chosen_by_a_score_that_no_threshold_stops():
+    assert Task(6, True).selection_metric == "average_precision"
+    assert Task(6, True, 2).selection_metric == Task(6, True, 2).metric == "micro_f1"
+    assert Task(4, False).selection_metric == Task(4, False).metric == "accuracy"
+    logits, y, mask = multi(0)
+    early, late = logits - 100, logits + 5 * y - 100  # at 0.5 both predict nothing
+    targets = Targets.of([Data(y=y, part=mask)], "part")
+    ranked = [Task(6, True).selection_score(targets.pick(x[None]), targets) for x in (early, late)]
+    assert ranked[0] < ranked[1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("levels", [0, 3], ids=["distinct", "many equal"])
+def test_average_precision(seed, levels):
+    logits, y, mask = multi(seed)
+    if levels:
+        logits = (logits * levels / 4).round()
+    scores, truth = logits[mask].flatten(), y[mask].flatten()
+    found = average_precision(scores, truth).item()
+    assert found == pytest.approx(literal.average_precision(scores.tolist(), truth.tolist()))
+    assert found == pytest.approx(average_precision_score(truth, scores))
+    stacked = average_precision(torch.stack([scores, -scores]), truth.expand(2, -1))
+    assert stacked.tolist() == [found, pytest.approx(average_precision_score(truth, -scores))]
+
+
+def test_average_precision_where_nothing_is_true():
+    assert average_precision(torch.rand(5), torch.zeros(5)) == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("shift", [0, -6, 9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_no_threshold_is_better_than_the_tuned_one(seed, shift, dtype):
+    logits, y, mask = multi(seed)
+    logits = (logits + shift).to(dtype)
+    task = Task(6, True).tuned(logits, y, mask)
+    best = literal.highest_micro_f1(logits[mask].tolist(), y[mask].numpy())
+    assert task.scores(logits, y, mask)["micro_f1"] == pytest.approx(best)
+    assert best >= Task(6, True).scores(logits, y, mask)["micro_f1"]
+
+
+def test_a_threshold_between_extreme_or_equal_scores():
+    truth = torch.tensor([[1, 0], [1, 0]])
+    for low, high in ((-1e4, 1e4), (-20.0, -10.0), (0.0, 1.0), (2.0, 2.0)):
+        logits = torch.tensor([[high, low], [high, low]])
+        threshold = best_threshold(logits, truth)
+        assert 0 < threshold < 1
+        predicted = Task(2, True, None, threshold).predict(logits)
+        assert predicted.all() if low == high else torch.equal(predicted, truth > 0)
+    assert best_threshold(logits, truth & False) == 0.5
+
+
+def test_only_sets_of_different_sizes_have_a_threshold():
+    logits, y, mask = multi(0)
+    for task in (Task(6, True, 2), Task(4, False)):
+        assert task.tuned(logits, y, mask) is task
+    assert Task(6, True).tuned(logits, y, mask & False).threshold == 0.5
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_scores_of_sets_of_different_sizes(seed):
+    logits, y, mask = multi(seed)
+    task = Task(6, True).tuned(logits, y, mask)
+    scores = task.scores(logits, y, mask)
+    own, truth = logits[mask].numpy(), y[mask].numpy()
+    predicted = {
+        "": own > np.log(task.threshold / (1 - task.threshold)),
+        "_at_0.5": own > 0,
+        "_with_true_set_size": literal.top_own(own, truth),
+    }
+    want = {
+        f"{average}_f1{suffix}": f1_score(truth, found, average=average, zero_division=0)
+        for suffix, found in predicted.items()
+        for average in ("micro", "macro")
+    }
+    want["average_precision"] = average_precision_score(truth.ravel(), own.ravel())
+    assert scores == pytest.approx(want)
+    assert next(iter(scores)) == task.metric
+
+
+@pytest.mark.parametrize(
+    ("example", "task"),
+    [(single, Task(4, False)), (multi, Task(6, True)), (multi, Task(6, True, 2))],
+)
 def test_nothing_to_score_is_none(example, task):
     logits, y, mask = example(0)
     scores = task.scores(logits, y, mask & False)

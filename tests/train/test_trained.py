@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
-from lgdgcn.errors import CheckpointError, InputError
+from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import MODELS
 from lgdgcn.train.checkpoint import save_weights
 from lgdgcn.train.session import train_seed
@@ -225,13 +225,41 @@ def test_safetensors_of_others(tmp_path):
         {"model": "gcn"},
         {"classes": ["a"]},
         {"classes": None},
+        {"classes": "abc"},
+        {"classes": {"a": 1, "b": 2, "c": 3}},
+        {"classes": ["a", None, "c"]},
+        {"classes": [["a"], "b", "c"]},
+        {"task": {"outputs": 3, "multi_label": "yes"}},
+        {"task": {"outputs": True, "multi_label": False}},
+        {"task": {"outputs": 3, "multi_label": True, "labels_per_node": 4}},
+        {"task": {"outputs": 3, "multi_label": True, "labels_per_node": 1.5}},
+        {"task": {"outputs": 3, "multi_label": True, "threshold": 0.0}},
+        {"task": {"outputs": 3, "multi_label": True, "threshold": float("nan")}},
+        {"in_channels": 10**12},
+        {"in_channels": 10**30},
+        {"in_channels": True},
+        {"in_channels": float("nan")},
+        {"settings": {"factors": 2, "hidden_channels": 10**12}},
+        {"settings": {"factors": 2, "hidden_channels": 2 * 10**30}},
+        {"settings": {"factors": 10**9, "hidden_channels": 10**9}},
+        {"model": "gat", "settings": {"heads": 10**9}},
+        {"model": "monet", "settings": {"kernel_size": 10**12}},
+        {"model": ["lgdgcn"]},
+        {"model": "x" * 10**6},
+        {"feature_names": "abcdefghijkl"},
+        {"feature_names": ["a", "b"]},
+        {"feature_names": ["a"] * 12},
+        {"feature_names": [*range(12)]},
     ],
-    ids=json.dumps,
+    ids=lambda change: json.dumps(change)[:60],
 )
 def test_descriptions_that_make_no_model(trained, tmp_path, change):
     meta = {**trained.describe(), **change}
     save_weights(tmp_path / "m.safetensors", trained.model.state_dict(), meta)
-    refused(tmp_path / "m.safetensors", "m.safetensors")
+    with pytest.raises(CheckpointError, match=r"m\.safetensors") as caught:
+        TrainedModel.load(tmp_path / "m.safetensors")
+    assert len(str(caught.value)) < 600
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("missing", ["model", "settings", "task", "classes", "in_channels"])
@@ -250,3 +278,119 @@ def test_weights_with_a_gap_or_of_another_type(trained, tmp_path):
     rest = {key: value for key, value in weights.items() if key != name}
     save_weights(tmp_path / "m.safetensors", rest, trained.describe())
     refused(tmp_path / "m.safetensors", f"{name} is missing")
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_weights_that_are_not_finite_never_predict(trained, tmp_path, value):
+    for name, tensor in trained.model.state_dict().items():
+        if tensor.is_floating_point():
+            broken = tensor.clone()
+            broken.view(-1)[-1] = value
+            weights = {**trained.model.state_dict(), name: broken}
+            save_weights(tmp_path / "m.safetensors", weights, trained.describe())
+            refused(tmp_path / "m.safetensors", f"{name} has values that are not finite")
+
+
+def test_weights_that_overflow_never_predict(trained, tmp_path):
+    weights = {
+        name: torch.full_like(tensor, 3e38) if name.startswith("classifier") else tensor
+        for name, tensor in trained.model.state_dict().items()
+    }
+    save_weights(tmp_path / "m.safetensors", weights, trained.describe())
+    loaded = TrainedModel.load(tmp_path / "m.safetensors")
+    with pytest.raises(InputError, match="36 of 36 nodes are not finite"):
+        loaded(toy_graph())
+
+
+def test_features_that_overflow_never_predict():
+    gcn, data = trained_on(toy_graph(), "gcn"), toy_graph()
+    data.x[7] *= 1.6e38
+    with torch.no_grad():
+        for weight in gcn.model.parameters():
+            weight *= 100
+    with pytest.raises(InputError, match=r"of 36 nodes are not finite; the features may be too"):
+        gcn(data)
+
+
+def test_half_precision_is_none_of_ours(trained, tmp_path):
+    for dtype in (torch.float16, torch.bfloat16, torch.float8_e4m3fn):
+        weights = {
+            name: tensor.to(dtype) if tensor.is_floating_point() else tensor
+            for name, tensor in trained.model.state_dict().items()
+        }
+        save_weights(tmp_path / "m.safetensors", weights, trained.describe())
+        refused(tmp_path / "m.safetensors", "float32")
+
+
+# Files of earlier versions, and names of features
+
+
+def test_files_without_threshold_and_names_still_load(trained, tmp_path):
+    meta = trained.describe()
+    del meta["feature_names"], meta["task"]["threshold"]
+    save_weights(tmp_path / "m.safetensors", trained.model.state_dict(), meta)
+    loaded = TrainedModel.load(tmp_path / "m.safetensors")
+    assert loaded.task == trained.task
+    assert loaded.feature_names is None
+    assert torch.equal(loaded(toy_graph()).logits, trained(toy_graph()).logits)
+
+
+def sets_of_different_sizes(nodes=120):
+    """Every node has the label of its class, every third one a rare label besides."""
+    data = toy_graph(nodes=nodes)
+    data.y = torch.nn.functional.one_hot(data.y, 4).float()
+    data.y[::3, 3] = 1
+    return data
+
+
+def test_the_tuned_threshold_is_kept_with_the_model(tmp_path):
+    data = sets_of_different_sizes()
+    result, trained = train_seed(data, SETTINGS, "mlp", 0, CPU)
+    trained.save(tmp_path / "m.safetensors")
+    loaded = TrainedModel.load(tmp_path / "m.safetensors")
+    assert loaded.task == trained.task
+    assert result.threshold == trained.task.threshold != 0.5
+    logits = loaded(data).logits
+    assert loaded.task.scores(logits, data.y, data.test_mask)["micro_f1"] == result.test
+
+
+def named(data, names):
+    data = data.clone()
+    data.feature_names = names
+    return data
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_are_matched_by_name(sparse, tmp_path):
+    data = toy_graph()
+    data.x = data.x * (data.x > 0.5)
+    names = [f"f{i}" for i in range(12)]
+    trained_on(named(data, names)).save(tmp_path / "m.safetensors")
+    trained = TrainedModel.load(tmp_path / "m.safetensors")
+    assert trained.feature_names == names
+    order = torch.randperm(12)
+    other = named(data, [names[i] for i in order])
+    other.x = data.x[:, order].to_sparse_csr() if sparse else data.x[:, order]
+    before = other.x.clone()
+    with pytest.warns(LGDWarning, match="matched by name"):
+        found = trained(other).logits
+    assert torch.allclose(found, trained(named(data, names)).logits, atol=1e-5)
+    assert torch.equal(other.x.to_dense(), before.to_dense())
+    assert torch.equal(trained(data).logits, trained(named(data, names)).logits)  # by position
+
+
+def test_names_that_cannot_be_matched():
+    data = toy_graph()
+    names = [f"f{i}" for i in range(12)]
+    trained = trained_on(named(data, names))
+    for given, words in (
+        (names[:-1], "11 names for 12 columns"),
+        (["a"] * 12, "different words"),
+        ([*range(12)], "different words"),
+        ([f"g{i}" for i in range(12)], r"missing 'f0', .* and 7 more; new 'g0', .* and 7 more"),
+    ):
+        with pytest.raises(InputError, match=words):
+            trained(named(data, given))
+    with pytest.raises(InputError, match="11 names for 12 columns"):
+        trained_on(named(data, names[:-1]))
+    trained_on(data)(named(data, names))  # a model without names takes them by position

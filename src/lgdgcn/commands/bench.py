@@ -15,7 +15,7 @@ from lgdgcn.benchmark.workload import Job
 from lgdgcn.commands.console import out, print_table
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import select_device
-from lgdgcn.storage import cannot_write, write_json
+from lgdgcn.storage import check_target, make_folder, write_json
 
 __all__ = ["bench"]
 
@@ -34,10 +34,9 @@ def bench(
         raise InputError(f"--layers is {layers}; give 1 to 64")
     job = Job("", size, layers, str(select_device(device)))
     if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(folder, error) from error
+        make_folder(folder)
+        for name in ("bench.json", "scaling.png"):
+            check_target(folder / name)
     with _progress() as on_start:
         report = run.benchmark(job, on_start=on_start)
         if scaling:

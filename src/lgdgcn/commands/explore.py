@@ -12,7 +12,7 @@ from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import steps
 from lgdgcn.commands.finished_run import FinishedRun, open_run
 from lgdgcn.errors import InputError
-from lgdgcn.storage import check_target, write_text
+from lgdgcn.storage import write_text
 from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["explore"]
@@ -21,8 +21,9 @@ __all__ = ["explore"]
 def explore(run: Path, out: Path | None, *, show: bool, device: str) -> None:
     """Write the page of a run."""
     finished = open_run(run, device)
+    own = RunFolder(run).page
+    target = finished.target(out or own, own)
     check_size(finished.trained, finished.data)
-    target = check_target(out or RunFolder(run).page)
     with steps() as progress:
         content = payload(
             finished.trained,
@@ -31,6 +32,7 @@ def explore(run: Path, out: Path | None, *, show: bool, device: str) -> None:
             log=_log(run),
             scores=_scores(finished),
             measures=_measures(finished, progress),
+            warnings=_warnings(finished),
             progress=progress,
         )
         progress("page")
@@ -60,6 +62,12 @@ def _scores(finished: FinishedRun) -> dict[str, float | None]:
         mean = f"test {result.get('metric')}, mean of {len(result['runs'])} seeds"
         scores[mean] = result.get("mean")
     return scores
+
+
+def _warnings(finished: FinishedRun) -> list[str]:
+    """What the run said of its own scores."""
+    found = finished.result.get("warnings")
+    return found if isinstance(found, list) else []
 
 
 def _measures(finished: FinishedRun, progress: Callable[[str], None]) -> list[dict[str, Any]]:

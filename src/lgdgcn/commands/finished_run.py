@@ -1,7 +1,7 @@
 """A run folder read back: its model, its graph and its results."""
 
-import json
-import tomllib
+import os
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,8 +10,11 @@ from typing import Any
 from torch_geometric.data import Data
 
 from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import InputError
+from lgdgcn.data.validate import fingerprint
+from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.runtime import select_device, set_threads
+from lgdgcn.storage import check_target, plain_file
+from lgdgcn.train.run_files import read_config, read_result
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel
 
@@ -35,30 +38,61 @@ class FinishedRun:
     @cached_property
     def result(self) -> dict[str, Any]:
         """What ``result.json`` says."""
-        file = RunFolder(self.folder).result
-        try:
-            result = json.loads(file.read_text(encoding="utf-8"))
-            if isinstance(result, dict) and isinstance(result["runs"], list):
-                return result
-        except (OSError, ValueError, KeyError, RecursionError):
-            pass
-        raise InputError(f"{file} is missing or damaged; train again with --overwrite")
+        return read_result(RunFolder(self.folder).result)
 
     @cached_property
     def best_run(self) -> dict[str, Any]:
         """The results of the seed whose model was kept: the first of those best on validation."""
-        try:
-            best: dict[str, Any] = max(self.result["runs"], key=lambda run: run["val"] or 0)
-            if isinstance(best["seed"], int) and isinstance(best["scores"], dict):
-                return best
-        except (KeyError, TypeError, ValueError):
-            pass
-        raise InputError(f"{RunFolder(self.folder).result} names no seed with scores; train again")
+        best: dict[str, Any] = max(self.result["runs"], key=lambda run: run["val"] or 0)
+        return best
 
     @cached_property
     def data(self) -> Data:
         """The run's own graph, with the split that the model was trained on."""
-        return self.source.load(self.best_run["seed"] if self.source.varies_with_seed else 0)
+        data = self.source.load(self.best_run["seed"] if self.source.varies_with_seed else 0)
+        if self.best_run.get("data") not in (None, "", fingerprint(data)):
+            warnings.warn(
+                f"the data have changed since the run in {self.folder} was trained: what follows "
+                "is of the model that was trained before",
+                LGDWarning,
+                stacklevel=2,
+            )
+        return data
+
+    def target(self, out: Path, own: Path | None = None, graph: GraphSource | None = None) -> Path:
+        """Check the file that a command writes, before its work: it is none that anybody reads.
+
+        Args:
+            out: The file.
+            own: The file of this run that the command makes, and may replace.
+            graph: The graph that is read, if it is not the run's.
+        """
+        graph = graph or self.source
+        for file in (out, Path(os.path.realpath(out))):
+            mine = own is not None and file.name == own.name and RunFolder(self.folder).owns(file)
+            if mine:
+                plain_file(file)
+            elif _is_of_a_run(file):
+                raise InputError(f"--out {out} is a file of a run; choose another name")
+            if graph.is_folder and _is_of_a_graph(file, Path(graph.dataset)):
+                raise InputError(f"--out {out} is a file of the graph; choose another name")
+        return check_target(out)
+
+
+def _is_of_a_run(file: Path) -> bool:
+    for folder in (RunFolder(file.parent), RunFolder(file.parent.parent)):
+        if folder.owns(file):
+            try:
+                read_config(folder.config)
+                return True
+            except InputError:  # not a run
+                pass
+    return False
+
+
+def _is_of_a_graph(file: Path, folder: Path) -> bool:
+    table = file.name.partition(".")[0] in ("nodes", "edges")
+    return table and os.path.realpath(file.parent) == os.path.realpath(folder)
 
 
 def open_run(folder: Path, device: str) -> FinishedRun:
@@ -81,11 +115,8 @@ def open_run(folder: Path, device: str) -> FinishedRun:
 
 
 def _source(config: Path) -> GraphSource:
-    try:
-        saved = tomllib.loads(config.read_text(encoding="utf-8"))["run"]
-        values = [saved["dataset"], saved.get("root"), saved["split"], saved.get("features")]
-        if not all(isinstance(value, str | None) for value in values):
-            raise TypeError
-        return GraphSource(*values)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError):
-        raise InputError(f"{config} is missing or not a run's configuration") from None
+    saved = read_config(config)["run"]
+    options = {key: saved.get(key) for key in ("root", "features")}
+    if not all(isinstance(value, str | None) for value in options.values()):
+        raise InputError(f"{config}: root or features in [run] is no text; restore it")
+    return GraphSource(saved["dataset"], split=saved["split"], **options)

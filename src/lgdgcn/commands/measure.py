@@ -6,7 +6,7 @@ from lgdgcn.analysis.measured import Row, measure
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, steps
 from lgdgcn.commands.finished_run import open_run
-from lgdgcn.storage import check_target, write_json
+from lgdgcn.storage import write_json
 from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["measure_run"]
@@ -17,7 +17,8 @@ ARROWS = {"higher": "↑", "lower": "↓", "none": ""}
 def measure_run(run: Path, out: Path | None, *, device: str) -> None:
     """Measure a run, print the table and write the rows as JSON."""
     finished = open_run(run, device)
-    target = check_target(out or RunFolder(run).measures)
+    own = RunFolder(run).measures
+    target = finished.target(out or own, own)
     with steps() as progress:
         progress("measures")
         rows = measure(finished.trained, finished.data)

@@ -1,6 +1,6 @@
 """``lgdgcn predict``: labels, probabilities and factors as CSV."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from lgdgcn.models import NodeOutput
 from lgdgcn.storage import write_csv
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["predict"]
+__all__ = ["joined", "predict"]
 
 
 def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str) -> None:
@@ -25,6 +25,9 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
     trained, source = finished.trained, finished.source
     if graph is not None:
         source = GraphSource(graph, source.root, features=source.features)
+    finished.target(out, graph=source)
+    if edges:
+        finished.target(out.with_name(f"{out.stem}-edges.csv"), graph=source)
     data = source.load(require_labels=False)
     output = trained(data)
     if edges and not output.layers:
@@ -42,6 +45,18 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
         console.print(f"{len(rows)} edges: {path}", soft_wrap=True)
 
 
+def joined(names: Iterable[Any]) -> str:
+    r"""Names of labels in one cell, ``|`` between them; within a name it is ``\|``.
+
+    A backslash is written twice, so that what was joined can be taken apart.
+
+    Example:
+        >>> print(joined(["a", "b|c", "d"]))
+        a|b\|c|d
+    """
+    return "|".join(str(name).replace("\\", "\\\\").replace("|", "\\|") for name in names)
+
+
 def _node_rows(
     trained: TrainedModel, output: NodeOutput, ids: list[Any], factors: Tensor | None
 ) -> Iterator[list[Any]]:
@@ -50,7 +65,7 @@ def _node_rows(
     for node, name in enumerate(ids):
         if trained.task.multi_label:
             chosen = predicted[node].nonzero().flatten().tolist()
-            label: Any = "|".join(str(trained.classes[c]) for c in chosen)
+            label: Any = joined(trained.classes[c] for c in chosen)
             probability = probabilities[node, chosen].min().item() if chosen else None
         else:
             label = trained.classes[int(predicted[node])]

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lgdgcn.commands.console import out, print_table
 from lgdgcn.data.registry import is_available
-from lgdgcn.errors import LGDWarning, StoppedError
+from lgdgcn.errors import InputError, LGDWarning, StoppedError
 from lgdgcn.experiments.catalogue import exhibits as described
 from lgdgcn.experiments.exhibits import Exhibit, cells
 from lgdgcn.experiments.ledger import Advance
@@ -22,7 +22,7 @@ from lgdgcn.experiments.results import Results
 from lgdgcn.experiments.statistics import statistics
 from lgdgcn.experiments.training import merged, train_cells
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
-from lgdgcn.storage import make_folder
+from lgdgcn.storage import check_target, make_folder
 
 __all__ = ["reproduce"]
 
@@ -39,6 +39,7 @@ def reproduce(
     set_threads()
     keep_freed_memory()
     path = folder or Path("runs") / ("reproduce-quick" if quick else "reproduce")
+    _check_folder(path)
     make_folder(path / "figures")
     results = Results(path / "cells")
     wanted = [cell for exhibit in exhibits for cell in cells(exhibit)]
@@ -53,6 +54,18 @@ def reproduce(
     write_report(path, shown, facts, results, quick=quick)
     _print(exhibits, results)
     out.print(f"report: {path / 'report.html'} and {path / 'report.md'}", soft_wrap=True)
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse a folder whose report is not ours to replace, or cannot be written in the end."""
+    for name in ("report.md", "report.html"):
+        if (path / name).exists() and not (path / "cells").is_dir():
+            raise InputError(
+                f"{path / name} is not of this command, for there are no cells beside it: "
+                "choose another --out"
+            )
+        if path.is_dir():
+            check_target(path / name)
 
 
 def _with_data(exhibits: list[Exhibit], root: str | None) -> list[Exhibit]:

@@ -1,8 +1,8 @@
 """``lgdgcn train``: train, score, and leave a run folder behind."""
 
-import json
+import os
 import re
-import tomllib
+import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -23,7 +23,8 @@ from lgdgcn.config import (
     to_toml,
 )
 from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import InputError, StoppedError
+from lgdgcn.data.validate import fingerprint
+from lgdgcn.errors import CheckpointError, InputError, LGDWarning, StoppedError
 from lgdgcn.metrics import headline
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import (
@@ -34,9 +35,10 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
-from lgdgcn.train.identity import check_same
+from lgdgcn.train.identity import check_same, differences
+from lgdgcn.train.run_files import read_config, read_result
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.session import summary, train_seeds
+from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["default_folder", "train"]
@@ -66,10 +68,19 @@ def train(
     for name in (model, *compare):
         if name not in MODELS:
             raise InputError(f"model is {name!r}; choose from {', '.join(MODELS)}")
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite exclude each other; leave out one of them")
     own = {**(from_toml(config) if config else {}), **parse_assignments(assignments)}
     if variant is not None:
         own["variant"] = variant
     settings = resolve(preset(source.preset_name, model, own.get("variant")), own)
+    path = folder or default_folder(source.name, model, settings, resume)
+    run = RunFolder(path, resume=resume, overwrite=overwrite)
+    beside = {other: run.compared(other) for other in compare}
+    for one in (run, *beside.values()):  # all of them before anything in any of them is touched
+        if config is not None and not resume and one.config.is_file():
+            _refuse_to_replace(config, one)
+        one.check()
     where = select_device(device)
     set_threads()
     keep_freed_memory()
@@ -80,16 +91,14 @@ def train(
         return read(seed if source.varies_with_seed else 0)
 
     load(0)  # a graph that cannot be used is refused before the run folder is touched
-    path = folder or default_folder(source.name, model, settings, resume)
     results = []
     try:
-        with stop_on_signals() as stop, RunFolder(path, resume=resume, overwrite=overwrite) as run:
+        with stop_on_signals() as stop, run:
             results.append(_train_one(source, load, model, settings, seeds, where, run, stop))
-            for other in dict.fromkeys(compare):
+            for other, inner in beside.items():
                 chosen = resolve(_compared(source.preset_name, other, own.get("variant")), shared)
-                beside = RunFolder(path / "compared" / other, resume=resume, overwrite=overwrite)
-                with beside:
-                    result = _train_one(source, load, other, chosen, seeds, where, beside, stop)
+                with inner:
+                    result = _train_one(source, load, other, chosen, seeds, where, inner, stop)
                     results.append(result)
     except StoppedError as error:
         message = f"{error}; saved, repeat the command with --resume --out {path} to go on"
@@ -98,6 +107,14 @@ def train(
     if not own and source.dataset.lower() == source.name:
         _print_notes(source.preset_name, results)
     out.print(f"run folder: {path}", soft_wrap=True)
+
+
+def _refuse_to_replace(config: Path, folder: RunFolder) -> None:
+    if os.path.samefile(config, folder.config):
+        raise InputError(
+            f"--config {config} would be replaced by the run in {folder.path}: copy it elsewhere "
+            "or choose another --out"
+        )
 
 
 def _compared(graph: str, model: str, variant: str | None) -> Result:
@@ -126,8 +143,10 @@ def default_folder(dataset: str, model: str, settings: Settings, resume: bool) -
 
 
 def _is_finished(folder: Path) -> bool:
-    runs = [folder, *(folder / "compared").glob("*")]
-    return all((run / "result.json").exists() for run in runs)
+    """Whether nothing is left to do, not even checkpoints to remove."""
+    runs = [RunFolder(run) for run in (folder, *(folder / "compared").glob("*"))]
+    left = (file for run in runs for file in run.checkpoints.glob("seed-*.safetensors"))
+    return all(run.result.exists() for run in runs) and not any(left)
 
 
 def _train_one(
@@ -143,40 +162,75 @@ def _train_one(
     header = {"dataset": source.address, "model": model, "seeds": seeds, "split": source.split}
     header |= {key: value for key in ("root", "features") if (value := getattr(source, key))}
     config = {"run": header, "settings": settings.as_dict()}
-    if folder.resume and folder.config.is_file():
-        check_same(_parsed(folder.config, tomllib.loads), config)
+    variant = settings.variant if model in ("lgdgcn", "disengcn") else None
+    what = {"model": model, "variant": variant}
+    if folder.config.is_file():  # the run is resumed, or else the folder would be empty
+        check_same(read_config(folder.config), config)
         if folder.result.is_file():
-            return _parsed(folder.result, json.loads)
-    folder.write_config("\n".join(to_toml(table, values) for table, values in config.items()))
+            return _finished(folder, load, what, seeds)
+    else:
+        folder.write_config("\n".join(to_toml(table, values) for table, values in config.items()))
     with epoch_progress(MODELS[model].title, seeds) as on_epoch:
         runs, trained = train_seeds(
             load, settings, model, range(seeds), device, folder, on_epoch=on_epoch, stop=stop
         )
+    folder.files()  # refuses links that were made meanwhile
     trained.save(folder.model)
     result: Result = {
         "dataset": source.dataset,
-        "model": model,
-        "variant": settings.variant if model in ("lgdgcn", "disengcn") else None,
+        **what,
         "metric": trained.task.metric,
         **summary(runs),
         "factors": _factor_scores(trained, load(0), source.name, folder),
     }
     folder.write_result(result)
-    for seed in range(seeds):
-        checkpoint.remove(folder.checkpoint(seed))
+    _remove_checkpoints(folder, seeds)
     return result
 
 
-def _parsed(file: Path, parse: Callable[[str], Any]) -> Result:
-    """Read a file of the run that is resumed."""
+def _finished(folder: RunFolder, load: Callable[[int], Data], what: Result, seeds: int) -> Result:
+    """The result of a run that is finished, once its data and its model are known to be the same.
+
+    A kill may have come before its checkpoints were removed.
+    """
+    result = read_result(folder.result)
+    runs = result["runs"]
+    known = {key: result[key] for key in what}
+    if known != what or [run["seed"] for run in runs] != list(range(seeds)):
+        raise InputError(f"{folder.result} is of another run; restore it or train elsewhere")
+    prints = [run.get("data") for run in runs]
+    if not all(prints):
+        warnings.warn(
+            f"{folder.result} does not say what data it is of, as runs of earlier versions do "
+            "not: that the data are the same is not checked",
+            LGDWarning,
+            stacklevel=2,
+        )
+    elif prints != [fingerprint(load(seed)) for seed in range(seeds)]:
+        raise CheckpointError(
+            f"the data have changed since the run in {folder.path} was trained: restore them, or "
+            "train again with --overwrite or another --out"
+        )
+    _check_model(folder)
+    _remove_checkpoints(folder, seeds)
+    return result
+
+
+def _check_model(folder: RunFolder) -> None:
+    """See that the model of a finished run is whole, and is of this run."""
     try:
-        content = parse(file.read_text(encoding="utf-8"))
-        if isinstance(content, dict):
-            return content
-        cause = "no table in it"
-    except (OSError, ValueError, RecursionError) as error:
-        cause = str(error)
-    raise InputError(f"{file} is damaged ({cause}); restore it, or start again with --overwrite")
+        _, meta = checkpoint.load_weights(folder.model)
+        config = read_config(folder.config)
+        about = {"model": config["run"]["model"], "settings": config["settings"]}
+        if found := differences({key: meta.get(key) for key in about}, about):
+            raise CheckpointError(f"{folder.model} is of another run: {'; '.join(found)}")
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None
+
+
+def _remove_checkpoints(folder: RunFolder, seeds: int) -> None:
+    for seed in range(seeds):
+        checkpoint.remove(folder.checkpoint(seed))
 
 
 def _factor_scores(trained: TrainedModel, data: Data, name: str, folder: RunFolder) -> Result:
@@ -202,7 +256,7 @@ def _print(dataset: str, results: list[Result]) -> None:
     rows = []
     for result in results:
         runs, factors = result["runs"], result["factors"]
-        cells = [_mean([run["scores"]["test"][name] for run in runs]) for name in names]
+        cells = [_mean([run["scores"]["test"].get(name) for run in runs]) for name in names]
         cells.append(_mean([run["val"] for run in runs]))
         cells.append(percent(factors.get("edge_attribution")))
         cells.append(plain(factors.get("routing_entropy"), 4))
@@ -213,8 +267,26 @@ def _print(dataset: str, results: list[Result]) -> None:
     count = len(results[0]["runs"])
     title = f"{dataset}, in %" + (f", mean ± std of {count} seeds" if count > 1 else "")
     if multi_label:
-        title += "; F1 of the highest-scoring labels, at threshold 0.5 see result.json"
+        title += f"; {_f1_caption(results)}"
     print_table(title, header, rows)
+    for result in results:
+        model = f"{_name(result)}: " if len(results) > 1 else ""
+        for warning in result.get("warnings", []):
+            out.print(f"warning: {model}{warning}", soft_wrap=True)
+
+
+def _f1_caption(results: list[Result]) -> str:
+    """Say which labels count as predicted."""
+    runs = [run for result in results for run in result["runs"]]
+    thresholds = [run["threshold"] for run in runs if "threshold" in run]
+    if not thresholds:
+        return "F1 of the highest-scoring labels, at threshold 0.5 see result.json"
+    more = "other F1 scores and average precision see result.json"
+    if all(run["val"] is None for run in runs):
+        return f"F1 at threshold 0.5, as there are no validation nodes to tune it on; {more}"
+    low, high = f"{min(thresholds):.2g}", f"{max(thresholds):.2g}"
+    tuned = low if low == high else f"{low} to {high}"
+    return f"F1 at the threshold tuned on validation ({tuned}); {more}"
 
 
 def _print_notes(dataset: str, results: list[Result]) -> None:

@@ -17,7 +17,7 @@ from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
-from lgdgcn.storage import make_folder, write_csv
+from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
 from lgdgcn.tune.database import database_faults
 from lgdgcn.tune.plots import plot_history, plot_importance
 from lgdgcn.tune.processes import Job, others, settle, share_threads
@@ -30,6 +30,7 @@ from lgdgcn.tune.workers import Worker
 __all__ = ["tune"]
 
 LEAST_SEEDS = 3
+TRIAL_COLUMNS = ("trial", "state", "validation")  # the first of trials.csv
 
 
 def tune(
@@ -55,6 +56,8 @@ def tune(
     for name, value in (("trials", trials), ("workers", workers)):
         if value < 1:
             raise InputError(f"--{name} is {value}; give at least 1")
+    if folder is not None:
+        check_folder(folder)
     where = select_device(device)
     settle()
     share_threads(workers)
@@ -64,7 +67,10 @@ def tune(
     quest = Quest(source, model, chosen, seeds, where)
     quest.check(data)
     name = _study_name(source, model, variant)
-    path = make_folder(folder or Path("runs") / "tune" / name)
+    path = folder or Path("runs") / "tune" / name
+    if not resume:
+        _refuse_foreign(path)
+    check_target(make_folder(path) / "trials.csv")
     job = Job(quest, name, storage or str(path / "study.log"), trials, not resume)
     with database_faults(job.storage):
         study = job.open(resume=resume)
@@ -80,6 +86,28 @@ def tune(
     use = ["train", source.dataset, *graph_options(source), "--model", model]
     use += ["--config", str(file)]
     out.print(f"use it: lgdgcn {shlex.join(use)}", soft_wrap=True)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Refuse a folder with files under our names and no sign that a search has made them."""
+    if any(folder.glob("study.*")) or _is_ours(folder / "trials.csv"):
+        return
+    pictures = [f"{name}.{kind}" for name in ("history", "importance") for kind in ("png", "svg")]
+    for name in ("trials.csv", *pictures):
+        if (folder / name).exists():
+            raise InputError(
+                f"{folder / name} is not of a search, for there is no study beside it: "
+                "choose another --out"
+            )
+
+
+def _is_ours(table: Path) -> bool:
+    try:
+        with table.open("rb") as file:
+            start = ",".join(TRIAL_COLUMNS).encode()
+            return file.read(len(start)) == start
+    except OSError:
+        return False
 
 
 def _search(job: Job, study: "optuna.Study", workers: int) -> list[Finalist]:
@@ -165,7 +193,7 @@ def _write_trials(path: Path, study: "optuna.Study") -> None:
         [t.number, t.state.name.lower(), t.value, *(t.params.get(name) for name in names)]
         for t in study.trials
     ]
-    write_csv(path, ["trial", "state", "validation", *names], rows)
+    write_csv(path, [*TRIAL_COLUMNS, *names], rows)
 
 
 def _print(name: str, study: "optuna.Study", finalists: list[Finalist]) -> None:

@@ -1,6 +1,7 @@
 """Feature matrices: the forms they may come in, and the two they are kept in."""
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,13 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 
-__all__ = ["canonical_features", "csr_tensor", "row_normalized", "sparse_features"]
+__all__ = [
+    "canonical_features",
+    "csr_tensor",
+    "row_normalized",
+    "select_columns",
+    "sparse_features",
+]
 
 WAY_OUT = "use --features degree or --features identity (Python: with_features)"
 
@@ -29,6 +36,19 @@ def row_normalized(x: Tensor) -> Tensor:
     total = x.values().new_zeros(x.size(0)).index_add(0, row, x.values().abs())
     values = x.values() / torch.where(total > 0, total, 1)[row]
     return csr_tensor(x.crow_indices(), x.col_indices(), values, (x.size(0), x.size(1)))
+
+
+def select_columns(x: Tensor, columns: Sequence[int]) -> Tensor:
+    """The given columns in the given order; sparse matrices stay sparse.
+
+    Example:
+        >>> select_columns(torch.tensor([[1.0, 3.0, 5.0]]), [2, 0]).tolist()
+        [[5.0, 1.0]]
+    """
+    if x.layout != torch.sparse_csr:
+        return x[:, torch.tensor(columns)]
+    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return sparse_features(scipy.sparse.csr_matrix(parts, shape=x.shape)[:, columns])
 
 
 def canonical_features(x: Any) -> Tensor:

@@ -56,7 +56,8 @@ def read_graph(
 
     Returns:
         A graph in :func:`~lgdgcn.data.validate.canonical` form, with ``node_ids`` (the ids as
-        text, in row order) and ``name`` (of the folder).
+        text, in row order), ``name`` (of the folder) and, where the features are columns with
+        names, ``feature_names``.
 
     Raises:
         InputError: Names the file, the line and what to do.
@@ -90,11 +91,18 @@ def _read_nodes(path: Path) -> dict[str, Any]:
     """Everything the nodes file says, under the names :func:`canonical` knows."""
     if path.suffix == ".npz":
         return _nodes_from_arrays(path)
-    table = read_table(path, lambda names: set(chain(*_roles(names).values())))
+    columns: list[str] = []
+
+    def text_columns(names: list[str]) -> set[str]:
+        columns.extend(names)
+        return set(chain(*_roles(names).values()))
+
+    table = read_table(path, text_columns)
     roles = _roles([*table.text])
     values: dict[str, Any] = {"node_ids": _node_ids(table, roles["id"])}
     if table.numbers.shape[1]:
         values["x"] = table.numbers
+        values["feature_names"] = [name for name in columns if name not in table.text]
     if roles["label"]:
         values["y"] = _label_values(table.text[roles["label"][0]])
     if roles["labels"]:

@@ -128,6 +128,8 @@ def with_features(data: Data, kind: str) -> Data:
         x = torch.cat([degree.log1p().unsqueeze(1), one_hot], dim=1)  # [N, 1 + buckets]
     graph = Data(**data.to_dict())
     graph.x = x
+    if "feature_names" in graph:  # those of columns that are no longer there
+        del graph.feature_names
     return graph
 
 

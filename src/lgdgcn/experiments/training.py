@@ -15,9 +15,10 @@ from lgdgcn.experiments.ledger import Advance, Job, Ledger
 from lgdgcn.experiments.results import Results, Run
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import StopRequest
+from lgdgcn.storage import remove_leftovers
 from lgdgcn.train.member import Member, Report
 from lgdgcn.train.population import Population
-from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.run_lock import RunLock
 from lgdgcn.train.session import members_at_once
 
 __all__ = ["merged", "train_cells"]
@@ -55,9 +56,8 @@ def train_cells(
         InputError: Another process trains in the folder, or a graph cannot be read.
     """
     wanted = merged(cells)
-    lock = RunFolder(results.folder, resume=True)
-    lock.checkpoints = lock.path  # there are none: the folder is entered for its lock
-    with lock:
+    with RunLock(results.folder):
+        remove_leftovers(results.folder)
         trainer = _Trainer(results, Graphs(root), device, on_progress, stop)
         trainer.train([job for cell in wanted for job in trainer.missing(cell)])
         trainer.train([job for cell in wanted for job in trainer.without_units(cell)])

@@ -11,7 +11,7 @@ from lgdgcn.models.baselines import GAT, GCN, GCNII, MLP, APPNPNet, MoNet
 from lgdgcn.models.lgd_gcn import LGDGCN
 from lgdgcn.models.sharp import SharpGCN
 
-__all__ = ["LGDGCN", "MODELS", "ModelSpec", "NodeModel", "NodeOutput", "SharpGCN", "build"]
+__all__ = ["LGDGCN", "MODELS", "ModelSpec", "NodeModel", "NodeOutput", "SharpGCN", "build", "settings_of"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,19 @@ def build(name: str, settings: Mapping[str, Any], in_channels: int, out_channels
     cls, options = spec.cls, dict(settings)
     if options.get("variant") in spec.variants:
         cls = spec.variants[options.pop("variant")]
-    bases = [base for base in cls.__mro__ if issubclass(base, NodeModel)]
-    known = {key for base in bases for key in inspect.signature(base.__init__).parameters}
+    known = _parameters(cls)
     arguments = {key: value for key, value in options.items() if key in known} | spec.fixed
     return cls(in_channels=in_channels, out_channels=out_channels, **arguments)
+
+
+def settings_of(name: str) -> set[str]:
+    """Return the names that the constructor of a model, or of one of its variants, knows."""
+    spec = MODELS[name]
+    classes = (spec.cls, *spec.variants.values())
+    return {key for cls in classes for key in _parameters(cls)} - spec.fixed.keys()
+
+
+def _parameters(cls: type[NodeModel]) -> set[str]:
+    """Return the arguments of a class, including those it hands on to its bases."""
+    bases = [base for base in cls.__mro__ if issubclass(base, NodeModel)]
+    return {key for base in bases for key in inspect.signature(base.__init__).parameters}

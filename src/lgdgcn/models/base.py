@@ -99,5 +99,5 @@ class NodeModel(nn.Module):
         return None
 
     def concerns(self) -> list[str]:
-        """Return what a user should know of the model's present state, a sentence each."""
+        """Return what a user should know of the model before training, a sentence each."""
         return []

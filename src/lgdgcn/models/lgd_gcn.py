@@ -186,13 +186,3 @@ class LGDGCN(NodeModel):
         """Whether a GPU can record a training epoch: not with large covariances."""
         spaces = [layer.latent_space for layer in self.layers if layer.latent_space is not None]
         return all(space.mean.size(-1) <= _LARGEST_COVARIANCE for space in spaces)
-
-    def concerns(self) -> list[str]:
-        """Say so where all nodes have the same unit in a factor."""
-        spaces = [layer.latent_space for layer in self.layers if layer.latent_space is not None]
-        if not any(bool(space.collapsed.any()) for space in spaces):
-            return []
-        return [
-            "all nodes have the same unit in a factor, so its losses say nothing; "
-            "check for constant features or a learning rate that is too high"
-        ]

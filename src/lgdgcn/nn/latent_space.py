@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lgdgcn import kernels
-from lgdgcn.nn.gaussian import SMALLEST_VARIANCE, Precision, log_likelihood, precision_matrix
+from lgdgcn.nn.gaussian import Precision, log_likelihood, precision_matrix
 
 __all__ = ["LatentSpace", "diversity", "diversity_loss", "space_loss"]
 
@@ -120,11 +120,6 @@ class LatentSpace(nn.Module):
         self.mean.zero_()
         self.cov.copy_(torch.eye(self.cov.size(-1)))
         self.updates.zero_()
-
-    @property
-    def collapsed(self) -> Tensor:
-        """Whether all nodes have the same unit in some factor, whose losses then say nothing."""
-        return (self.cov.diagonal(dim1=-2, dim2=-1).mean(-1) <= SMALLEST_VARIANCE).any(-1)
 
     def update(self, units: Tensor) -> None:
         """Move the statistics towards those of ``units [*, N, M, d]``; the first call sets them."""

@@ -20,13 +20,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lgdgcn.errors import CheckpointError, LGDWarning
-from lgdgcn.storage import atomic_write, remove_leftovers
+from lgdgcn.errors import CheckpointError, InputError, LGDWarning
+from lgdgcn.storage import atomic_write, plain_file, remove_leftovers
 
 __all__ = [
     "SCHEMA",
     "load",
     "load_weights",
+    "refuse_foreign",
     "remove",
     "save",
     "save_weights",
@@ -55,6 +56,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> 
     """
     numbers = _generations(path)
     target = _file(path, numbers[0] + 1 if numbers else 1)
+    plain_file(_seal(target))  # no link is followed
     try:
         _write(target, tensors, meta, _CHECKPOINT)
     finally:
@@ -141,6 +143,21 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         CheckpointError: The file is missing, damaged or of another kind.
     """
     return _read(path, _WEIGHTS)
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse to replace a file that is not a saved state of this package; an empty one may go."""
+    try:
+        if not path.is_file() or not path.stat().st_size:
+            return
+        with path.open("rb") as file:
+            length = file.read(8)
+            header = file.read(min(int.from_bytes(length, "little"), _MAX_HEADER))
+        _head(path, length + header)
+    except (OSError, CheckpointError):
+        raise InputError(
+            f"{path} is no model of lgdgcn, so it is not replaced: choose another name"
+        ) from None
 
 
 # One file

@@ -1,17 +1,15 @@
 """The folder of one run: who may write to it, and what lies where.
 
 ``config.toml``, ``metrics.jsonl`` (one line per epoch), ``result.json``, ``model.safetensors``,
-``units.png`` and ``checkpoints/``; once asked for, ``measure.json`` and ``explore.html``.
+``units.png`` and ``checkpoints/``; once asked for, ``measure.json`` and ``explore.html``; below
+``compared/`` a folder of the same kind for every model beside it. A run owns the files of these
+names, once ``config.toml`` says that it is a run, and nothing else.
 Everything that can be refused is refused before training.
 """
 
-import fcntl
 import json
 import os
-import socket
-import tempfile
-import time
-import warnings
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,27 +17,41 @@ from types import TracebackType
 from typing import Any, Self
 
 from lgdgcn import storage
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError
+from lgdgcn.train.run_files import read_config
+from lgdgcn.train.run_lock import RunLock
 
 __all__ = ["RunFolder"]
+
+_CHECKPOINT = re.compile(r"seed-[0-9]+-[0-9]{6,12}\.safetensors(\.sha256)?")
 
 
 class RunFolder:
     """The output folder of one run, held by one process at a time.
 
-    A context manager: on entry the folder is made, tried, locked and cleared (unless resuming); on
-    exit the lock is given back.
+    A context manager: on entry the folder is checked, made, locked and cleared (unless resuming);
+    on exit the lock is given back.
 
     Args:
         path: The folder; parents are made.
-        resume: Go on with the run that is there, if any.
+        resume: Go on with the run that is there.
         overwrite: Replace the run that is there.
+        outer: The run that this one is compared with, whose folder this one is in. Resuming, the
+            compared run may not have begun.
     """
 
-    def __init__(self, path: str | Path, *, resume: bool = False, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        outer: "RunFolder | None" = None,
+    ) -> None:
         self.path = Path(path)
         self.resume = resume
         self.overwrite = overwrite
+        self.outer = outer
         self.config = self.path / "config.toml"
         self.metrics = self.path / "metrics.jsonl"
         self.result = self.path / "result.json"
@@ -48,24 +60,123 @@ class RunFolder:
         self.measures = self.path / "measure.json"
         self.page = self.path / "explore.html"
         self.checkpoints = self.path / "checkpoints"
-        self.lock = self.path / "run.lock"
-        self._descriptor: int | None = None
+        self._lock = RunLock(self.path)
+        self.lock = self._lock.file
 
     def checkpoint(self, seed: int) -> Path:
         """Folder and name of one seed's checkpoint, as :mod:`lgdgcn.train.checkpoint` wants it."""
         return self.checkpoints / f"seed-{seed}"
 
-    def __enter__(self) -> Self:
-        self._create()
-        self._descriptor = self._take_lock()
+    def compared(self, model: str) -> "RunFolder":
+        """The folder of a model that is trained beside this run's own."""
+        path = self.path / "compared" / model
+        return RunFolder(path, resume=self.resume, overwrite=self.overwrite, outer=self)
+
+    def owns(self, file: Path) -> bool:
+        """Whether a path has the place and the name of a file that a run makes here."""
+        if os.path.realpath(file.parent) == os.path.realpath(self.checkpoints):
+            return _CHECKPOINT.fullmatch(file.name) is not None
+        names = {own.name for own in (*self._names(), self.lock)}
+        return os.path.realpath(file.parent) == os.path.realpath(self.path) and file.name in names
+
+    def files(self) -> list[Path]:
+        """The files under a run's names that are there, ``config.toml`` last.
+
+        Raises:
+            InputError: A link or a folder stands where a file of the run goes.
+        """
+        for folder in (self.checkpoints, *((self.path.parent, self.path) if self.outer else ())):
+            if folder.is_symlink():
+                storage.plain_file(folder)
         try:
+            entries = sorted(os.listdir(self.checkpoints))
+        except FileNotFoundError:
+            entries = []
+        except OSError as error:
+            raise storage.cannot_write(self.checkpoints, error) from error
+        saved = [self.checkpoints / name for name in entries if _CHECKPOINT.fullmatch(name)]
+        return [file for file in (*saved, *self._names()) if storage.plain_file(file)]
+
+    def _names(self) -> list[Path]:
+        seal = self.model.with_name(self.model.name + ".sha256")
+        written = [self.result, self.model, seal, self.figure, self.measures, self.page]
+        return [*written, self.metrics, self.config]
+
+    # Entry
+
+    def check(self) -> None:
+        """Refuse a folder that cannot be used, before any work and before anything is touched.
+
+        Raises:
+            InputError: The folder cannot be written to; it holds files under a run's names and is
+                no run; a run is there that is to be kept, or none that could be resumed.
+        """
+        try:
+            for folder in (self.path, self.checkpoints):
+                storage.probe_folder(folder)
+        except OSError as error:
+            reason = error.strerror or error
+            raise InputError(
+                f"cannot use run folder {self.path}: {reason}; choose another --out"
+            ) from error
+        begun = self._lock.check()
+        files = self.files()
+        if files and self.config not in files:
+            raise InputError(
+                f"{files[0]} is not known to be of a run of lgdgcn, without a config.toml that "
+                "says so: move it away or choose another --out"
+            )
+        if files:
+            read_config(self.config)
+        if self.resume:
+            if not (files or begun or self.outer or self._is_empty_run()):
+                raise InputError(
+                    f"there is no run in {self.path} to go on with: leave out --resume, or name "
+                    "the folder of a run with --out"
+                )
+        elif self._lock.held or not begun:  # while another holds the lock, that is the thing to say
+            self._refuse_to_replace(files)
+
+    def _refuse_to_replace(self, files: list[Path]) -> None:
+        if not self.overwrite and self._is_worth_keeping(files):
+            what = "a finished" if self.result in files else "an unfinished"
+            raise InputError(
+                f"{self.path} already holds {what} run: add --resume to go on with it, "
+                "--overwrite to replace it, or choose another --out"
+            )
+
+    def _is_empty_run(self) -> bool:
+        """Whether a run was ended here before it had written anything."""
+        try:
+            return os.listdir(self.path) == [self.checkpoints.name]
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def _is_worth_keeping(self, files: list[Path]) -> bool:
+        """Whether there is more than the beginning of a run that failed before its first epoch.
+
+        That one has a folder for checkpoints; a configuration alone is somebody's copy.
+        """
+        return bool({*files} - {self.config, self.metrics}) or (
+            self.config in files and not self.checkpoints.is_dir()
+        )
+
+    def __enter__(self) -> Self:
+        self.check()
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise storage.cannot_write(self.checkpoints, error) from error
+        self._lock.__enter__()
+        try:
+            self.check()  # another process may have been here before we had the lock
             if not self.resume:
-                self._refuse_or_clear()
+                self._clear()
             for folder in (self.path, self.checkpoints):
                 storage.remove_leftovers(folder)
             self.truncate_metrics(lambda record: True)  # drops a line a kill has torn
         except BaseException:
-            self._release()
+            self._lock.__exit__(None, None, None)
             raise
         return self
 
@@ -75,110 +186,24 @@ class RunFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._release()
+        self._lock.__exit__(kind, error, trace)
 
-    def _create(self) -> None:
-        try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            for folder in (self.path, self.checkpoints):
-                with tempfile.TemporaryFile(dir=folder) as probe:
-                    probe.write(b"probe")
-        except OSError as error:
-            for part in (self.checkpoints, *self.checkpoints.parents):
-                if os.path.lexists(part) and not os.path.isdir(part):
-                    raise InputError(
-                        f"cannot use {self.path} as run folder: {part} is a file, not a folder; "
-                        "choose another --out"
-                    ) from error
-            reason = error.strerror or error
-            raise InputError(
-                f"cannot write to run folder {self.path}: {reason}; choose another --out"
-            ) from error
-
-    def _refuse_or_clear(self) -> None:
-        """Keep a run that is there unless told otherwise; clear what a failed start has left."""
-        saved = sorted(self.checkpoints.glob("*.safetensors"))
-        if not self.overwrite and (self.result.exists() or saved):
-            what = "a finished" if self.result.exists() else "an unfinished"
-            raise InputError(
-                f"{self.path} already holds {what} run: add --resume to go on with it, "
-                "or choose another --out"
-            )
-        seal = self.model.with_name(self.model.name + ".sha256")
-        written = (self.result, self.model, seal, self.figure, self.measures, self.page)
-        files = (*written, self.metrics, self.config)
-        try:
-            for file in (*files, *saved, *self.checkpoints.glob("*.safetensors.sha256")):
+    def _clear(self) -> None:
+        """Remove what an earlier run has made, ``config.toml`` last: it says that all is ours."""
+        for file in self.files():
+            try:
                 file.unlink(missing_ok=True)
-        except OSError as error:
-            raise storage.cannot_write(file, error) from error
-
-    # Lock
-
-    def _take_lock(self) -> int:
-        while True:
-            try:
-                descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o666)
             except OSError as error:
-                raise storage.cannot_write(self.lock, error) from error
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if self._is_current(descriptor):
-                    self._sign(descriptor)
-                    return descriptor
-            except BlockingIOError as error:
-                owner = _owner(descriptor)
-                os.close(descriptor)
-                raise InputError(
-                    f"{self.path} is in use by {owner}: wait for it or choose another --out"
-                ) from error
-            except OSError as error:
-                os.close(descriptor)
-                raise InputError(
-                    f"cannot lock {self.lock}: {error.strerror or error}; choose another --out"
-                ) from error
-            except BaseException:
-                os.close(descriptor)
-                raise
-            os.close(descriptor)  # its owner removed it between our open and our lock: again
-
-    def _is_current(self, descriptor: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(descriptor), os.stat(self.lock))
-        except FileNotFoundError:
-            return False
-
-    def _sign(self, descriptor: int) -> None:
-        if os.fstat(descriptor).st_size:
-            warnings.warn(
-                f"taking over {self.path} from {_owner(descriptor)}, which ended without "
-                "giving back its lock",
-                LGDWarning,
-                stacklevel=4,
-            )
-        start = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        owner = {"pid": os.getpid(), "host": socket.gethostname(), "start": start}
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, json.dumps(owner).encode() + b"\n", 0)
-
-    def _release(self) -> None:
-        if self._descriptor is None:
-            return
-        if self._is_current(self._descriptor):
-            with suppress(OSError):
-                self.lock.unlink()  # while still held, so that it is ours
-        with suppress(OSError):
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # forked workers may share it
-        os.close(self._descriptor)
-        self._descriptor = None
+                raise storage.cannot_write(file, error) from error
 
     # Content
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Add one line to ``metrics.jsonl``; all of it or, when the disk is full, none of it."""
         line = json.dumps(storage.to_json(record), allow_nan=False).encode() + b"\n"
+        storage.plain_file(self.metrics)
         try:
-            with self.metrics.open("ab", buffering=0) as file:
+            with open(self.metrics, "ab", buffering=0, opener=_open_no_link) as file:
                 size = file.tell()
                 try:
                     written = 0
@@ -197,18 +222,40 @@ class RunFolder:
         Args:
             keep: Given a line's record, whether it belongs to the state that is resumed.
         """
-        if self.metrics.is_file():
-            lines = self.metrics.read_bytes().splitlines()
-            kept = [line + b"\n" for line in lines if (record := _record(line)) and keep(record)]
-            storage.atomic_write(self.metrics, b"".join(kept))
+        self._rewrite_metrics(lambda lines: [line for line in lines if keep(line[0])])
+
+    def sort_metrics(self, key: Callable[[dict[str, Any]], Any]) -> None:
+        """Bring the lines of the log into order; equal ones stay as they are.
+
+        Args:
+            key: Given a line's record, what to sort by.
+        """
+        self._rewrite_metrics(lambda lines: sorted(lines, key=lambda line: key(line[0])))
+
+    def _rewrite_metrics(
+        self,
+        change: Callable[[list[tuple[dict[str, Any], bytes]]], list[tuple[dict[str, Any], bytes]]],
+    ) -> None:
+        if storage.plain_file(self.metrics):
+            old = self.metrics.read_bytes()
+            lines = [(record, line) for line in old.splitlines() if (record := _record(line))]
+            new = b"".join(line + b"\n" for _, line in change(lines))
+            if new != old or self.metrics.stat().st_nlink > 1:  # a hard link may be a backup
+                storage.atomic_write(self.metrics, new)
 
     def write_config(self, text: str) -> None:
         """Write ``config.toml``."""
+        storage.plain_file(self.config)
         storage.write_text(self.config, text)
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write ``result.json``; a metric that does not exist is ``null``, never NaN."""
+        storage.plain_file(self.result)
         storage.write_json(self.result, result)
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
@@ -217,8 +264,3 @@ def _record(line: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
-
-
-def _owner(descriptor: int) -> str:
-    record = _record(os.pread(descriptor, 4096, 0)) or {}
-    return f"process {record.get('pid', 'unknown')} on {record.get('host', 'unknown host')}"

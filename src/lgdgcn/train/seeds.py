@@ -20,7 +20,7 @@ from lgdgcn.train.jobs import Job, JobObserver, members_at_once, run_jobs
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
 from lgdgcn.train.state import EpochReport, Member, TrainState
-from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.trained import TrainedModel, feature_names
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["SeedResult", "summary", "train_seeds"]
@@ -162,8 +162,15 @@ class _SeedObserver(JobObserver):
         """Score the best weights of every seed and keep the best model of all."""
         for index, job in enumerate(jobs):
             graph, state = trainer.graphs[index], trainer.states[index]
-            classes = list(getattr(job.graph, "classes", range(trainer.tasks[index].outputs)))
-            trained = TrainedModel.of(job, trainer.model(index), trainer.tasks[index], classes)
+            trained = TrainedModel(
+                job.model,
+                trainer.model(index),
+                job.member.settings,
+                trainer.tasks[index],
+                list(getattr(job.graph, "classes", range(trainer.tasks[index].outputs))),
+                job.graph.x.size(1),
+                feature_names(job.graph),
+            )
             output = trained.run(graph)
             trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
             scores = {

@@ -25,9 +25,9 @@ def check_like(found: Mapping[str, Tensor], expected: Mapping[str, Tensor], what
             causes.append(f"{name} is {_show(old)}, expected {_show(new)}")
     if causes:
         more = f" and {len(causes) - 5} more" if len(causes) > 5 else ""
+        shown = "; ".join(cause[:100] for cause in sorted(causes)[:5])
         raise CheckpointError(
-            f"{what} of another model: {'; '.join(sorted(causes)[:5])}{more}; use the settings "
-            "it was saved with"
+            f"{what} of another model: {shown}{more}; use the settings it was saved with"
         )
 
 

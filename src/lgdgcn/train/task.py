@@ -1,31 +1,18 @@
 """What is predicted: one class per node (softmax) or a set of labels per node (sigmoid)."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.train.scores import average_precision, best_threshold, f1_scores
 from lgdgcn.train.targets import Targets
 
-__all__ = ["Task", "f1_scores", "headlines"]
-
-
-def f1_scores(predicted: Tensor, truth: Tensor) -> tuple[float, float]:
-    """Micro and macro F1 of 0/1 label matrices; a label nobody has or predicts counts as 0.
-
-    Example:
-        >>> truth = torch.tensor([[1, 0], [1, 0]])
-        >>> f1_scores(torch.tensor([[1, 0], [0, 0]]), truth)
-        (0.6666666666666666, 0.3333333333333333)
-    """
-    hit = (predicted.bool() & truth.bool()).sum(0).double()  # [L]
-    total = (predicted.bool().sum(0) + truth.bool().sum(0)).double()
-    micro = 2 * hit.sum() / total.sum().clamp_min(1)
-    macro = (2 * hit / total.clamp_min(1)).mean()
-    return micro.item(), macro.item()
+__all__ = ["Task", "selection_scores"]
 
 
 @dataclass(frozen=True)
@@ -36,12 +23,14 @@ class Task:
         outputs: Number of classes or labels.
         multi_label: Whether a node has a set of labels.
         labels_per_node: Size of that set where all training nodes agree on it. The set is then
-            predicted as the highest scores (top-m); otherwise as probabilities above 0.5.
+            predicted as the highest scores (top-m).
+        threshold: Where the sizes differ, the labels of a higher probability are predicted.
     """
 
     outputs: int
     multi_label: bool
     labels_per_node: int | None = None
+    threshold: float = 0.5
 
     @classmethod
     def of(cls, data: Data) -> "Task":
@@ -56,8 +45,22 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """Name of the headline score."""
+        """Name of the headline score, the first of :meth:`scores`."""
         return "micro_f1" if self.multi_label else "accuracy"
+
+    @property
+    def sizes_differ(self) -> bool:
+        """Whether nodes have label sets of different sizes, predicted by a threshold."""
+        return self.multi_label and self.labels_per_node is None
+
+    @property
+    def selection_metric(self) -> str:
+        """Name of the score that chooses the epoch to keep.
+
+        Not F1 where a threshold is needed: at 0.5 it is 0 for as long as no label is probable, and
+        the threshold is only tuned when training is over.
+        """
+        return "average_precision" if self.sizes_differ else self.metric
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
         """Mean loss over the target nodes, ``[R, n, C] -> [R]``.
@@ -72,16 +75,40 @@ class Task:
             loss = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").sum(-1)
         return targets.mean(loss)
 
-    def headline(self, logits: Tensor, targets: Targets) -> Tensor:
-        """The first of :meth:`scores` on the target nodes, ``[R, n, C] -> [R]`` in float64."""
-        predicted = self.predict(logits)
+    def selection_score(self, logits: Tensor, targets: Targets) -> Tensor:
+        """The :attr:`selection_metric` on the target nodes, ``[R, n, C] -> [R]`` in float64."""
         if not self.multi_label:
-            return targets.mean((predicted == targets.y).double())
+            return targets.mean((self.predict(logits) == targets.y).double())
         counted = targets.weight.unsqueeze(-1) > 0
-        truth, predicted = (targets.y > 0) & counted, predicted & counted
+        truth = (targets.y > 0) & counted
+        if self.sizes_differ:
+            ranked = torch.where(counted, logits, -torch.inf)
+            return average_precision(ranked.flatten(-2), truth.expand_as(logits).flatten(-2))
+        predicted = self.predict(logits) & counted
         hits = (predicted & truth).sum((-1, -2)).double()
         total = predicted.sum((-1, -2)) + truth.sum((-1, -2))
         return 2 * hits / total.clamp_min(1)
+
+    def constant_score(self, targets: Targets) -> float:
+        """The best :meth:`selection_score` of one answer for all nodes, of the first member.
+
+        That is the most common class, or the labels by how common they are.
+        """
+        y = targets.y[:1]
+        common = y.sum(1) if self.multi_label else F.one_hot(y, self.outputs).sum(1)  # [1, C]
+        same = common.double().unsqueeze(1).expand(-1, y.size(1), -1)
+        return float(self.selection_score(same, targets)[0])
+
+    @property
+    def guessing_loss(self) -> float:
+        """The :meth:`loss` of equal scores for all classes or labels."""
+        return self.outputs * math.log(2) if self.multi_label else math.log(self.outputs)
+
+    def tuned(self, logits: Tensor, y: Tensor, mask: Tensor) -> "Task":
+        """The same task with the best threshold on the nodes of ``mask``, where it has one."""
+        if not self.sizes_differ or not mask.any():
+            return self
+        return replace(self, threshold=best_threshold(logits[mask], y[mask]))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Turn scores into probabilities, ``[*, N, C]``."""
@@ -92,27 +119,36 @@ class Task:
         if not self.multi_label:
             return logits.argmax(-1)
         if self.labels_per_node is None:
-            return logits > 0
+            return logits.double() > math.log(self.threshold / (1 - self.threshold))
         chosen = logits.topk(self.labels_per_node, dim=-1).indices
         return torch.zeros_like(logits, dtype=torch.bool).scatter_(-1, chosen, True)
 
     def scores(self, logits: Tensor, y: Tensor, mask: Tensor) -> dict[str, float | None]:
-        """Score the nodes of ``mask``, the headline first; ``None`` where the mask is empty."""
-        names = ["micro_f1", "macro_f1", "micro_f1_at_0.5", "macro_f1_at_0.5"]
-        if not self.multi_label:
-            names = ["accuracy"]
-        if not mask.any():
-            return dict.fromkeys(names)
+        """Score the nodes of ``mask``, the headline first; ``None`` where the mask is empty.
+
+        Where label sets differ in size, ``…_with_true_set_size`` gives every node as many of its
+        highest-scoring labels as it has: a protocol of the literature that needs to know the sizes.
+        """
         logits, y = logits[mask], y[mask]
         if not self.multi_label:
-            return {"accuracy": (self.predict(logits) == y).double().mean().item()}
-        values = [*f1_scores(self.predict(logits), y), *f1_scores(logits > 0, y)]
-        return dict(zip(names, values, strict=True))
+            right = (self.predict(logits) == y).double()
+            return {"accuracy": right.mean().item() if len(y) else None}
+        kinds = {"": self.predict(logits), "_at_0.5": logits > 0}
+        if self.sizes_differ:
+            rank = logits.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+            kinds["_with_true_set_size"] = rank < y.sum(1, keepdim=True)
+        found: dict[str, float | None] = {}
+        for suffix, predicted in kinds.items():
+            micro, macro = f1_scores(predicted, y)
+            found |= {f"micro_f1{suffix}": micro, f"macro_f1{suffix}": macro}
+        if self.sizes_differ:
+            found["average_precision"] = average_precision(logits.flatten(), y.flatten()).item()
+        return found if len(y) else dict.fromkeys(found)
 
 
-def headlines(tasks: Sequence[Task], logits: Tensor, targets: Targets) -> Tensor:
-    """Every member's :meth:`Task.headline` ``[R]``; a split may decide how sets are predicted."""
-    scores = {task: task.headline(logits, targets) for task in dict.fromkeys(tasks)}
+def selection_scores(tasks: Sequence[Task], logits: Tensor, targets: Targets) -> Tensor:
+    """Every member's :meth:`Task.selection_score` ``[R]``; a split may decide what it is."""
+    scores = {task: task.selection_score(logits, targets) for task in dict.fromkeys(tasks)}
     if len(scores) == 1:
         return scores[tasks[0]]
     return torch.stack([scores[task][row] for row, task in enumerate(tasks)])

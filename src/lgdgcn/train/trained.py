@@ -1,6 +1,8 @@
 """A trained model with everything needed to use it again: settings, task, class names."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,15 +12,18 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings, resolve
-from lgdgcn.data.features import row_normalized
-from lgdgcn.errors import CheckpointError, InputError
+from lgdgcn.data.features import row_normalized, select_columns
+from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
 from lgdgcn.train.checkpoint import load_weights, save_weights
 from lgdgcn.train.states import check_like
 from lgdgcn.train.task import Task
 
-__all__ = ["TrainedModel", "prepared", "prepared_alike"]
+__all__ = ["TrainedModel", "feature_names", "prepared", "prepared_alike"]
+
+# What reading a made-up description may raise
+_NO_MODEL = (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, RuntimeError)
 
 
 @dataclass
@@ -32,6 +37,7 @@ class TrainedModel:
         task: What it predicts.
         classes: Original class or label names, by output.
         in_channels: Number of features it expects.
+        feature_names: Their names, where the graph it was trained on has them.
     """
 
     name: str
@@ -40,17 +46,54 @@ class TrainedModel:
     task: Task
     classes: list[Any]
     in_channels: int
+    feature_names: list[str] | None = None
 
     @torch.no_grad()
     def __call__(self, data: Data) -> NodeOutput:
-        """Run the network on a canonical graph; models without factors return no layers."""
+        """Run the network on a canonical graph; models without factors return no layers.
+
+        Features are matched by name where both the model and the graph have names, else by
+        position.
+
+        Raises:
+            InputError: The features are not the model's, or the scores are not finite.
+        """
+        data = self._with_own_features(data)
+        first = next(self.model.parameters())
+        output = self.run(prepared(data, self.settings, first.device, first.dtype))
+        bad = int((~output.logits.isfinite()).any(-1).sum())
+        if bad:  # the argmax of NaN would look like a class
+            raise InputError(
+                f"the model's scores of {bad} of {len(output.logits)} nodes are not finite; "
+                "the features may be too large, or the model damaged"
+            )
+        return output
+
+    def _with_own_features(self, data: Data) -> Data:
+        """The graph with its feature columns in the model's order."""
+        found = feature_names(data)
+        if found is not None and self.feature_names is not None and found != self.feature_names:
+            missing = [name for name in self.feature_names if name not in set(found)]
+            new = [name for name in found if name not in set(self.feature_names)]
+            if missing or new:
+                raise InputError(
+                    "the feature columns are not those the model was trained with: "
+                    + "; ".join(_listed(missing, "missing") + _listed(new, "new"))
+                    + "; rename, add or remove columns"
+                )
+            warnings.warn(
+                "the feature columns are in another order than the model's: matched by name",
+                LGDWarning,
+                stacklevel=3,
+            )
+            data = copy(data)
+            data.x = select_columns(data.x, [found.index(name) for name in self.feature_names])
         if data.x.size(1) != self.in_channels:
             raise InputError(
                 f"the graph has {data.x.size(1)} features, the model was trained with "
                 f"{self.in_channels}; use the same feature columns"
             )
-        first = next(self.model.parameters())
-        return self.run(prepared(data, self.settings, first.device, first.dtype))
+        return data
 
     @torch.no_grad()
     def run(self, data: Data) -> NodeOutput:
@@ -77,30 +120,79 @@ class TrainedModel:
             "task": asdict(self.task),
             "classes": to_json(self.classes),
             "in_channels": self.in_channels,
+            "feature_names": self.feature_names,
         }
 
     @classmethod
     def load(cls, path: Path, device: torch.device | str = "cpu") -> "TrainedModel":
         """Read a model back; a damaged or foreign file raises :class:`CheckpointError`."""
         tensors, meta = load_weights(path)
-        try:
-            settings = resolve(meta["settings"])
-            task = Task(**meta["task"])
-            model = build(meta["model"], settings.as_dict(), meta["in_channels"], task.outputs)
-            trained = cls(
-                meta["model"], model, settings, task, meta["classes"], meta["in_channels"]
-            )
-            if len(trained.classes) != task.outputs:
-                raise ValueError(f"{len(trained.classes)} classes for {task.outputs} outputs")
-        except (KeyError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-            raise CheckpointError(f"{path}: not a model of this package ({error})") from None
         floats = (tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point())
-        dtype = next((tensor.dtype for tensor in floats), torch.float32)  # files have no order
-        model.to(dtype)
-        check_like(tensors, model.state_dict(), f"{path}: weights")
+        wide = next((tensor.dtype for tensor in floats), None) == torch.float64
+        dtype = torch.float64 if wide else torch.float32
+        try:
+            _check_description(meta)
+            settings, task = resolve(meta["settings"]), Task(**meta["task"])
+            arguments = meta["model"], settings.as_dict(), meta["in_channels"], task.outputs
+            with torch.device("meta"):  # takes no memory, whatever sizes the file names
+                like = build(*arguments).to(dtype)
+        except _NO_MODEL as error:
+            cause = " ".join(str(error).split())[:200]
+            raise CheckpointError(f"{path}: not a model of this package ({cause})") from None
+        check_like(tensors, like.state_dict(), f"{path}: weights")
+        for name, tensor in tensors.items():
+            if not bool(tensor.isfinite().all()):
+                raise CheckpointError(f"{path}: {name} has values that are not finite; train again")
+        model = build(*arguments).to(dtype)
         model.load_state_dict(tensors)
         model.to(device)
-        return trained
+        sizes = meta["in_channels"], meta.get("feature_names")
+        return cls(meta["model"], model, settings, task, meta["classes"], *sizes)
+
+
+def feature_names(data: Data) -> list[str] | None:
+    """The names of a graph's feature columns, ``None`` where it has none."""
+    given = data.get("feature_names")
+    if given is None:
+        return None
+    names = list(given)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise InputError("feature_names must be different words, one for each column of x")
+    if len(names) != data.x.size(1):
+        raise InputError(f"feature_names has {len(names)} names for {data.x.size(1)} columns of x")
+    return names
+
+
+def _listed(names: Sequence[str], what: str) -> list[str]:
+    """Name the first few columns, if there are any."""
+    shown = ", ".join(repr(name[:40]) for name in names[:5])
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return [f"{what} {shown}{more}"] if names else []
+
+
+def _check_description(meta: Mapping[str, Any]) -> None:
+    """Refuse values that building a model would not, but using it."""
+    task = Task(**meta["task"])
+    classes, in_channels, names = meta["classes"], meta["in_channels"], meta.get("feature_names")
+    size = task.labels_per_node
+    sound = {
+        "outputs": type(task.outputs) is int and task.outputs >= 1,
+        "multi_label": type(task.multi_label) is bool,
+        "labels_per_node": size is None or (type(size) is int and 1 <= size <= task.outputs),
+        "threshold": type(task.threshold) is float and 0 < task.threshold < 1,
+        "classes": isinstance(classes, list)
+        and all(isinstance(name, str | int | float) for name in classes)
+        and len(classes) == task.outputs,
+        "in_channels": type(in_channels) is int and in_channels >= 1,
+        "feature_names": names is None
+        or (
+            isinstance(names, list)
+            and all(isinstance(name, str) for name in names)
+            and len(names) == len(set(names)) == in_channels
+        ),
+    }
+    if wrong := [field for field, holds in sound.items() if not holds]:
+        raise ValueError(f"{', '.join(wrong)} cannot be right")
 
 
 def prepared(

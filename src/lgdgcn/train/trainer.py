@@ -57,8 +57,10 @@ class Trainer:
         check_alike(self.members, self.graphs, states)
         self.tasks = [Task.of(graph) for graph in self.graphs]
         self.states = [TrainState() if state is None else replace(state) for state in states]
-        self._warned: set[str] = set()
+        self._has_validation = [bool(graph.val_mask.any()) for graph in self.graphs]
         self._build([i for i in range(len(self.members)) if not self._is_finished(i)])
+        for concern in self.network.concerns() if self.indices else ():
+            warnings.warn(concern, LGDWarning, stacklevel=2)
 
     @property
     def finished(self) -> bool:
@@ -77,7 +79,6 @@ class Trainer:
         host_reads = self._runner.run()
         seconds = (time.perf_counter() - start) / (len(host_reads) * len(self.indices))
         reports = [report for rows in host_reads for report in self._reports(rows, seconds)]
-        self._warn_of_concerns()
         self._release_finished()
         return reports
 
@@ -186,7 +187,7 @@ class Trainer:
 
     def _report(self, index: int, row: dict[str, float], seconds: float) -> EpochReport:
         """Report a member's epoch and move its state on; a diverged one stays where it was."""
-        validated = bool(self.graphs[index].val_mask.any())
+        validated = self._has_validation[index]
         losses = {name: row[name] for name in self._columns[: self._columns.index("val_loss")]}
         epoch, state = int(row["epoch"]), self.states[index]
         error = _divergence(losses, row, validated)
@@ -215,12 +216,6 @@ class Trainer:
         now = replace(self.states[index], tensors={})
         return EpochReport(index, metrics, now, self._is_finished(index), error)
 
-    def _warn_of_concerns(self) -> None:
-        for concern in self.network.concerns():
-            if concern not in self._warned:
-                self._warned.add(concern)
-                warnings.warn(concern, LGDWarning, stacklevel=3)
-
     # Members brought together, and released
 
     def _build(self, indices: list[int]) -> None:
@@ -243,7 +238,6 @@ class Trainer:
         self._columns: list[str] = []
         capture = self.x.is_cuda and self.network.can_be_captured
         self._runner = CudaGraphRunner(self._epoch, capture)
-        self._warn_of_concerns()
 
     def _release_finished(self) -> None:
         """Drop finished members; on a GPU only if they are many, for that means recording anew."""

@@ -176,7 +176,7 @@ def _train(
             if report.diverged is not None:
                 one.failure = report.diverged
             elif not one.over:
-                runner.see(report, population.task.metric)
+                runner.see(report, population.tasks[report.place].selection_metric)
         on_epoch()
         arrived = [one for one in waiting if not one.over and one.at_rung]
         for one in arrived:

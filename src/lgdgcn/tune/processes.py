@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 import optuna
 import torch
 
-from lgdgcn.errors import LGDError, LGDWarning, StoppedError
+from lgdgcn.errors import LGDError, LGDWarning, StoppedError, one_line
 from lgdgcn.runtime import keep_freed_memory, set_threads, stop_on_signals
 from lgdgcn.tune.database import database_faults
 from lgdgcn.tune.pruning import LowerThird
@@ -112,6 +112,5 @@ def _work(job: Job, number: int) -> None:
                 search(job.quest, study, worker, stop=stop)
     except LGDError as error:
         if not isinstance(error, StoppedError):  # which the first worker says for all
-            text = " ".join(str(error).splitlines())
-            print(f"lgdgcn: worker {number + 1}: {text}", file=sys.stderr)  # noqa: T201
+            print(f"lgdgcn: worker {number + 1}: {one_line(error)}", file=sys.stderr)  # noqa: T201
         raise SystemExit(error.exit_code) from None

@@ -201,3 +201,10 @@ def test_curves_are_thinned_and_few():
         assert (curve["epochs"][0], curve["epochs"][-1]) == (1, 1001)
         assert curve["terms"]["total"] == [1 / epoch for epoch in curve["epochs"]]
         assert set(curve["terms"]["val_loss"]) == {None}
+
+
+def test_numbers_that_no_page_can_draw_are_left_out():
+    odd = ['{"seed": 0, "epoch": Infinity}', '{"seed": NaN, "epoch": 1}']
+    odd.append('{"seed": 0, "epoch": 1, "a": NaN, "b": -Infinity, "c": 1' + "0" * 400 + "}")
+    terms = {"a": [None], "b": [None], "c": [None]}
+    assert training_curves(odd) == [{"seed": 0, "epochs": [1], "terms": terms}]

@@ -8,6 +8,7 @@ __all__ = ["training_curves"]
 
 MOST_SEEDS = 5
 MOST_POINTS = 400  # of one curve
+LARGEST = 1e300  # a page can draw nothing above it, nor what is no number
 
 
 def training_curves(lines: Iterable[str]) -> list[dict[str, Any]]:
@@ -30,7 +31,7 @@ def training_curves(lines: Iterable[str]) -> list[dict[str, Any]]:
             record = json.loads(line)
             epochs = runs.setdefault(int(record.pop("seed")), {})
             epochs[int(record.pop("epoch"))] = record
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             continue
     return [_curve(seed, runs[seed]) for seed in sorted(runs)[:MOST_SEEDS] if runs[seed]]
 
@@ -48,4 +49,4 @@ def _curve(seed: int, records: dict[int, dict[str, Any]]) -> dict[str, Any]:
 
 def _number(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number else None
+    return value if is_number and abs(value) < LARGEST else None

@@ -56,6 +56,7 @@ def payload(
     log: Iterable[str] = (),
     scores: Mapping[str, float | None] | None = None,
     measures: Sequence[Mapping[str, Any]] = (),
+    warnings: Sequence[str] = (),
     progress: Callable[[str], None] = lambda step: None,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -68,6 +69,7 @@ def payload(
         log: Lines of the training's ``metrics.jsonl``.
         scores: Scores by name.
         measures: Rows of the measures.
+        warnings: What a reader of the scores should know.
         progress: Told what is done next.
         seed: Seed of the layouts.
     """
@@ -107,6 +109,7 @@ def payload(
         "confusion": confusion(trained.task, logits, truth, data),
         "measures": list(measures),
         "scores": dict(scores or {}),
+        "warnings": [_short(warning) for warning in warnings],
     }
 
 

@@ -64,7 +64,8 @@ function overview() {
     element("h3", {}, "Select a node"),
     element("p", {}, "Click a node, search for one with ", key("/"), ", or draw a lasso with ",
       key("Shift"), " and drag. What is selected in one view is marked in all."),
-    table("facts", "The run", null, rows));
+    table("facts", "The run", null, rows),
+    ...raw.warnings.map((warning) => element("p", {}, `Warning: ${warning}`)));
 }
 
 function showDetails() {

@@ -1,0 +1,140 @@
+"""Whether a finished training has learned anything, and what is likely in its way.
+
+A loss that is finite is not yet a result: these checks compare it with guessing, and the score of
+the kept epoch with that of one answer for all nodes. Good trainings pass without a word.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.config import Settings
+from lgdgcn.errors import DivergedError
+from lgdgcn.models import NodeOutput, settings_of
+from lgdgcn.train.state import TrainState
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.trained import TrainedModel
+
+__all__ = ["likely_cause", "sanity_warnings"]
+
+_EXPLODED = 10  # times the loss of guessing: a training that works is below one time
+_FEW_EPOCHS = 10  # in which a score may well stay what it is
+_TITLES = {
+    "accuracy": "accuracy",
+    "micro_f1": "Micro-F1",
+    "average_precision": "average precision",
+}
+
+
+def sanity_warnings(
+    trained: TrainedModel, graph: Data, output: NodeOutput, state: TrainState
+) -> list[str]:
+    """What a reader of a training's scores should know, one sentence each.
+
+    Args:
+        trained: The model of the kept epoch.
+        graph: The graph as the network sees it.
+        output: What the network says of it.
+        state: How the training went.
+
+    Raises:
+        DivergedError: The loss has exploded and nothing was learned.
+    """
+    split = "val" if graph.val_mask.any() else "train"
+    targets, task = Targets.of([graph], f"{split}_mask"), trained.task
+    score = float(task.selection_score(targets.pick(output.logits[None]), targets))
+    same_answer = task.constant_score(targets)
+    unknown = (
+        f"lr may not fit (now {trained.settings.lr:g}), or the graph says little of the labels"
+    )
+    if state.epoch < _FEW_EPOCHS:
+        unknown = f"train for more epochs (now {state.epoch})"
+    cause = likely_cause(trained.settings, graph.x, trained.name, unknown)
+    title = f"{'validation' if split == 'val' else 'training'} {_TITLES[task.selection_metric]}"
+    answer = "the same labels" if task.multi_label else "the most common class"
+    compared = (
+        f"the {title} of the kept epoch is {100 * score:.1f} %, that of {answer} for every node "
+        f"{100 * same_answer:.1f} %"
+    )
+
+    found = _collapse(graph.x, output)
+    first, last, guess = state.first_loss, state.last_loss, task.guessing_loss
+    if last is not None and last > _EXPLODED * guess:
+        grown = first is not None and last > _EXPLODED * first
+        loss = f"the classification loss is {last:.3g} in the last of {state.epoch} epochs"
+        loss += f", {first:.3g} in the first" if grown else ""
+        loss += f", {guess:.3g} by guessing"
+        # Among many epochs of noise the best is better than one answer: allow for its luck.
+        luck = 3 * math.sqrt(same_answer * (1 - same_answer) / targets.nodes.numel())
+        if score <= same_answer + (luck if grown else 0):
+            raise DivergedError(f"training diverged: {loss}, and {compared}; {cause}")
+        found.append(f"{loss}; {cause}")
+    moved = state.lowest_score != state.best_score
+    if score <= same_answer:
+        found.append(f"{compared}: nothing was learned; {cause}")
+    elif split == "val" and state.epoch >= _FEW_EPOCHS and not moved and score < 1:
+        found.append(f"the {title} was the same in all {state.epoch} epochs; {cause}")
+    if split == "val" and state.best_epoch == 1 < state.epoch:
+        found.append(f"the kept epoch is the first of {state.epoch}; {cause}")
+    return found
+
+
+def _collapse(x: Tensor, output: NodeOutput) -> list[str]:
+    """Say where nothing tells nodes apart."""
+    if _same_rows(x):
+        return [
+            "all nodes have the same features, so only the edges tell them apart; "
+            "use other features, or --features degree or identity"
+        ]
+    if not output.layers:
+        return []
+    units = output.layers[-1].units  # [N, M, d]
+    spread = (units.amax(0) - units.amin(0)).amax(-1)  # [M]
+    if len(units) > 1 and bool((spread <= 1e-6 * units.abs().amax()).any()):
+        return [
+            "all nodes have the same unit in a factor, so it tells nothing about them; "
+            "check for constant features, fewer factors or another lr"
+        ]
+    return []
+
+
+def _same_rows(x: Tensor) -> bool:
+    """Whether all of several nodes have the same features, dense or sparse."""
+    if x.size(0) < 2:
+        return False
+    if x.layout != torch.sparse_csr:
+        return bool((x == x[0]).all())
+    sizes = x.crow_indices().diff()
+    if bool((sizes != sizes[0]).any()):
+        return False
+    parts = [part.reshape(len(sizes), int(sizes[0])) for part in (x.col_indices(), x.values())]
+    return all(bool((part == part[0]).all()) for part in parts)
+
+
+def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | None = None) -> str:
+    """Name the setting or the input that is farthest from what usually works, and the way out.
+
+    Args:
+        settings: Of the training.
+        x: Features as the network sees them.
+        model: A key of :data:`lgdgcn.models.MODELS`.
+        otherwise: What to say where all are as usual; to lower the learning rate if ``None``.
+    """
+    values = x.values() if x.layout == torch.sparse_csr else x
+    largest = float(values.abs().max()) if values.numel() else 0.0
+    lower_lr = f"lower lr (now {settings.lr:g})"
+    suspects = [  # how many times beyond the usual, what to do
+        (settings.lr / 0.2, lower_lr),
+        (1e-5 / settings.lr, f"raise lr (now {settings.lr:g})"),
+        (largest / 100, f"scale the features (the largest is {largest:.3g})"),
+        (settings.weight_decay / 0.1, f"lower weight_decay (now {settings.weight_decay:g})"),
+    ]
+    if "factors" in settings_of(model):
+        suspects.append((0.01 / settings.tau, f"raise tau (now {settings.tau:g})"))
+        for name in ("lambda_space", "lambda_div", "lambda_edge"):
+            weight = getattr(settings, name)
+            suspects.append((weight / 100, f"lower {name} (now {weight:g})"))
+    times, advice = max(suspects)
+    return advice if times > 1 else otherwise or lower_lr

@@ -1,0 +1,247 @@
+"""Trainings that have learned nothing say so, and why; those that have say nothing."""
+
+import pytest
+import torch
+
+from lgdgcn.config import Settings
+from lgdgcn.data.registry import load
+from lgdgcn.data.validate import canonical
+from lgdgcn.errors import DivergedError
+from lgdgcn.models import MODELS, LGDOutput
+from lgdgcn.nn import VARIANTS
+from lgdgcn.train.member import Member, MemberState, Progress
+from lgdgcn.train.population import Population
+from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.sanity import likely_cause, sanity_warnings
+from lgdgcn.train.session import train_seed
+from lgdgcn.train.task import Task
+from lgdgcn.train.trained import TrainedModel
+from models.toy import toy_graph
+
+CPU = torch.device("cpu")
+SMALL = {"factors": 2, "hidden_channels": 16, "epochs": 40, "k": 3}
+
+
+def large_toy():
+    """So many nodes that noise is not far from one answer for all."""
+    return toy_graph(nodes=300, features=6)
+
+
+def trained(data=None, model="lgdgcn", folder=None, **settings):
+    data = toy_graph() if data is None else data
+    return train_seed(data, Settings(**SMALL | settings), model, 0, CPU, folder)
+
+
+def warnings_of(*args, **settings):
+    return trained(*args, **settings)[0].warnings
+
+
+# Trainings that work
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_good_trainings_pass_without_a_word(model, multi_label):
+    rate = {"lr": 0.05, "epochs": 60, "weight_decay": 5e-4, "dropout": 0.2}
+    assert warnings_of(toy_graph(nodes=120, multi_label=multi_label), model, **rate) == []
+
+
+@pytest.mark.parametrize("variant", ["paper", "sharp"])
+def test_the_synthetic_graph_passes_without_a_word(variant):
+    data = load("synthetic", nodes=200, classes=3, factors=2, average_degree=12)
+    assert warnings_of(data, variant=variant, lr=0.03, epochs=80) == []
+
+
+def test_cora_passes_without_a_word(shared_data):
+    data = canonical(load("cora", shared_data))
+    settings = {"epochs": 15, "normalize_features": True, "hidden_channels": 32, "factors": 4}
+    result, _ = trained(data, lr=0.03, **settings)
+    assert result.warnings == []
+    assert result.test > 0.6
+
+
+# Losses that explode but stay finite
+
+
+@pytest.mark.parametrize("model", ["lgdgcn", "gcn", "mlp"])
+def test_an_exploded_loss_is_no_result(model, tmp_path):
+    with RunFolder(tmp_path / "run") as folder:
+        with pytest.raises(DivergedError) as caught:
+            trained(model=model, lr=1000.0, folder=folder)
+        assert caught.value.exit_code == 3
+        message = str(caught.value)
+        assert "training diverged: the classification loss is " in message
+        assert "in the last of 40 epochs" in message
+        assert message.endswith("; lower lr (now 1000)")
+        assert list((tmp_path / "run/checkpoints").iterdir())  # the last state is kept
+
+
+def test_where_something_was_learned_it_is_a_warning():
+    data = load("synthetic", nodes=200, classes=3, factors=2, average_degree=12)
+    result, _ = trained(data, "gcn", lr=1000.0, epochs=60)
+    assert result.test > 0.7
+    (warning,) = result.warnings
+    assert warning.startswith("the classification loss is ")
+    assert warning.endswith("by guessing; lower lr (now 1000)")
+
+
+def test_features_that_are_far_too_large_are_named():
+    data = large_toy()
+    data.x *= 1e6
+    (warning,) = warnings_of(data, "gcn")
+    assert warning.startswith("the classification loss is ")
+    assert "scale the features (the largest is 2e+06)" in warning
+    data.y = data.y[torch.randperm(300, generator=torch.Generator().manual_seed(0))]
+    data.x = data.x[:, 3:]  # nothing to learn
+    with pytest.raises(
+        DivergedError, match=r"diverged: .*scale the features \(the largest is 9.99e"
+    ):
+        warnings_of(data, "mlp", epochs=3)
+
+
+def test_a_temperature_that_is_far_too_low_is_named():
+    with pytest.raises(DivergedError, match=r"in epoch \d+; raise tau \(now 1e-30\)$"):
+        trained(tau=1e-30)
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale", "advice"),
+    [
+        ({}, 1, "lower lr (now 0.01)"),
+        ({"lr": 1000.0}, 1, "lower lr (now 1000)"),
+        ({"lr": 1000.0}, 1e9, "scale the features (the largest is 1e+09)"),
+        ({"lr": 1e30}, 1e9, "lower lr (now 1e+30)"),
+        ({"lr": 1e-9}, 1, "raise lr (now 1e-09)"),
+        ({"tau": 1e-30}, 1e9, "raise tau (now 1e-30)"),
+        ({"lambda_space": 1e20}, 1, "lower lambda_space (now 1e+20)"),
+        ({"weight_decay": 50.0}, 1, "lower weight_decay (now 50)"),
+    ],
+)
+def test_the_likely_cause_is_what_is_farthest_from_usual(settings, scale, advice):
+    x = scale * torch.eye(3)
+    assert likely_cause(Settings(**settings), x, "lgdgcn") == advice
+    assert likely_cause(Settings(**settings), x.to_sparse_csr(), "lgdgcn") == advice
+    assert "tau" not in likely_cause(Settings(**settings), x, "gcn")
+
+
+# Scores that do not move
+
+
+def test_the_majority_class_is_said_to_be_nothing_learned():
+    data = large_toy()
+    data.y = torch.where(torch.rand(300, generator=torch.Generator().manual_seed(1)) < 0.9, 0, 1)
+    data.x = data.x[:, 3:]  # which says nothing of the class
+    (warning,) = warnings_of(data, "mlp", epochs=30)
+    assert "that of the most common class for every node" in warning
+    assert "nothing was learned; lr may not fit (now 0.01)" in warning
+
+
+def verdict(task, progress, logits, data=None):
+    """What is said of a training that went like this."""
+    data = toy_graph() if data is None else data
+    settings = Settings(**SMALL)
+    model = Population(data, [Member(settings)], "gcn").model(0)
+    trained = TrainedModel("gcn", model, settings, task, [0, 1, 2], 12)
+    return sanity_warnings(trained, data, LGDOutput(logits, []), progress)
+
+
+def one_hot(y):
+    return torch.nn.functional.one_hot(y, 3).float()
+
+
+def test_a_score_that_never_moves_or_is_best_at_once():
+    y, task = toy_graph().y, Task(3, False)
+    logits = one_hot(y)
+    logits[toy_graph().val_mask.nonzero()[0]] *= -1  # one of the nine is wrong
+    good = Progress(50, 20, 8 / 9, 0.5, lowest_score=0.3, first_loss=1.1, last_loss=0.2)
+    assert verdict(task, good, logits) == []
+    still = Progress(50, 20, 8 / 9, 0.5, lowest_score=8 / 9, first_loss=1.1, last_loss=0.2)
+    (warning,) = verdict(task, still, logits)
+    assert warning.startswith("the validation accuracy was the same in all 50 epochs; ")
+    assert verdict(task, Progress(9, 5, 8 / 9, 0.5, lowest_score=8 / 9), logits) == []
+    perfect = Progress(50, 20, 1.0, 0.5, lowest_score=1.0)
+    assert verdict(task, perfect, one_hot(y)) == []
+    first = Progress(50, 1, 8 / 9, 0.5, lowest_score=0.3)
+    (warning,) = verdict(task, first, logits)
+    assert warning.startswith("the kept epoch is the first of 50; ")
+    assert verdict(task, Progress(1, 1, 8 / 9, 0.5, lowest_score=8 / 9), logits) == []
+
+
+def test_without_validation_the_training_nodes_are_looked_at():
+    data = toy_graph()
+    data.val_mask &= False
+    task = Task(3, False)
+    ended = Progress(50, 50, lowest_score=0.0, first_loss=1.1, last_loss=0.5)
+    assert verdict(task, ended, one_hot(data.y), data) == []
+    (warning,) = verdict(task, ended, torch.ones(36, 3), data)
+    assert warning.startswith("the training accuracy of the kept epoch is 33.3 %")
+    exploded = Progress(50, 50, lowest_score=0.0, first_loss=1.1, last_loss=500.0)
+    with pytest.raises(DivergedError, match="500 in the last of 50 epochs"):
+        verdict(task, exploded, torch.ones(36, 3), data)
+
+
+def test_the_course_of_a_training_survives_a_stop(tmp_path):
+    settings = Settings(**SMALL | {"epochs": 6})
+    whole = Population(toy_graph(), [Member(settings)], "gcn")
+    reports = []
+    whole.train(reports.append)
+    half = Population(toy_graph(), [Member(settings)], "gcn")
+    for _ in range(3):
+        half.epoch()
+    rest = Population(toy_graph(), [Member(settings)], "gcn", [half.state(0)])
+    rest.train()
+    found, want = rest.states[0].progress, whole.states[0].progress
+    scores = [report.metrics["val_accuracy"] for report in reports]
+    assert want.lowest_score == found.lowest_score == min(scores)
+    assert want.first_loss == found.first_loss == reports[0].metrics["classification"]
+    assert want.last_loss == found.last_loss == reports[-1].metrics["classification"]
+
+
+def test_what_an_earlier_version_saved_is_not_doubted():
+    state = MemberState(
+        Progress(**{"epoch": 3, "best_epoch": 2, "best_score": 0.4, "best_loss": 1})
+    )
+    assert state.progress.lowest_score is state.progress.first_loss is None
+    old = Progress(40, 20, 8 / 9, 0.5)
+    assert verdict(Task(3, False), old, one_hot(toy_graph().y)) == []
+
+
+# Nodes that nothing tells apart
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0], ids=["zero", "constant"])
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("model", "variant"), [*(("lgdgcn", v) for v in VARIANTS), ("gcn", "paper")]
+)
+def test_features_that_are_all_the_same_are_worth_one_warning(model, variant, value, sparse):
+    data = toy_graph()
+    data.x = torch.full((36, 12), value)
+    data.x = data.x.to_sparse_csr() if sparse else data.x
+    found = warnings_of(canonical(data), model, variant=variant, epochs=12)
+    same = [warning for warning in found if "all nodes have the same" in warning]
+    assert same == [
+        "all nodes have the same features, so only the edges tell them apart; "
+        "use other features, or --features degree or identity"
+    ]
+
+
+def test_identical_units_are_worth_one_warning(monkeypatch):
+    real = TrainedModel.run
+
+    def run(self, data):
+        output = real(self, data)
+        units = output.layers[-1].units.clone()
+        units[:, 1] = units[0, 1]  # of one factor
+        return output._replace(layers=[output.layers[-1]._replace(units=units)])
+
+    monkeypatch.setattr(TrainedModel, "run", run)
+    found = warnings_of()
+    assert [w for w in found if "all nodes have the same unit in a factor" in w] == found[:1]
+
+
+def test_zero_features_of_some_nodes_are_no_matter():
+    data = toy_graph()
+    data.x[:5] = 0
+    data.x[:, 7] = 1
+    assert not any("all nodes" in warning for warning in warnings_of(data))
