@@ -19,11 +19,11 @@ from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import make_folder, write_csv
 from lgdgcn.tune.database import database_faults, default_storage
-from lgdgcn.tune.plots import plot_history, plot_importance
 from lgdgcn.tune.processes import SearchJob, configure_worker, share_threads, spawn_workers
 from lgdgcn.tune.search import Finalist, SearchProblem, search, train_finalists
 from lgdgcn.tune.space import Space, default_space, read_space
 from lgdgcn.tune.study import LONGEST_NAME
+from lgdgcn.tune.study_plots import plot_history, plot_importance
 from lgdgcn.tune.winner import graph_options, write_preset
 
 __all__ = ["tune"]
