@@ -137,8 +137,8 @@ def tune(
     storage: Annotated[
         str | None,
         typer.Option(
-            help="File of the study, or an Optuna URL such as postgresql://user@host/studies.",
-            show_default="study.log in the output folder",
+            help="SQLite file of the study, or a URL such as postgresql://user@host/studies.",
+            show_default="study.db in the output folder",
         ),
     ] = None,
     workers: Annotated[int, typer.Option(help="Processes on this machine.")] = 1,

@@ -7,10 +7,14 @@ import re
 import shlex
 import shutil
 import signal
+import sqlite3
+import subprocess
+import sys
 import time
 import tomllib
 import warnings
 from collections import Counter
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
@@ -27,8 +31,9 @@ from lgdgcn.commands import tune as command
 from lgdgcn.config import from_toml, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
-from lgdgcn.tune import contest, processes, search
+from lgdgcn.tune import processes, search, trials
 from lgdgcn.tune.space import read_space
+from tune.processes import stop_hearts
 
 GRAPH = "synthetic:nodes=60,factors=2,classes=3"
 NAME = "synthetic_nodes_60_factors_2_classes_3-mlp"
@@ -66,8 +71,7 @@ def last_line(outcome: Outcome) -> Outcome:
 
 
 def trials_of(folder: Path, name: str = NAME) -> list[optuna.trial.FrozenTrial]:
-    backend = optuna.storages.journal.JournalFileBackend(str(folder / "out/study.log"))
-    storage = optuna.storages.JournalStorage(backend)
+    storage = f"sqlite:///{folder / 'out/study.db'}"
     return optuna.load_study(study_name=name, storage=storage).trials
 
 
@@ -83,7 +87,7 @@ def tuned(tmp_path_factory):
 def test_what_it_leaves(tuned):
     folder, outcome = tuned
     assert outcome.code == 0
-    files = {"study.log", "trials.csv", f"{NAME}.toml"}
+    files = {"study.db", "trials.csv", f"{NAME}.toml"}
     files |= {f"{plot}.{kind}" for plot in ("history", "importance") for kind in ("png", "svg")}
     assert files <= set(content(folder / "out"))
     assert not [name for name in content(folder / "out") if name.endswith(".tmp")]
@@ -144,12 +148,12 @@ def again(tuned, tmp_path):
 
 def test_nothing_is_searched_twice_by_accident(again):
     before = content(again)
-    assert tune(again).refused(f"study {NAME} already exists", "study.log", "--resume")
+    assert tune(again).refused(f"study {NAME} already exists", "study.db", "--resume")
     assert content(again) == before
 
 
 def test_a_finished_search_is_not_repeated(again, monkeypatch):
-    monkeypatch.setattr(contest, "Population", None)  # trains nothing
+    monkeypatch.setattr(trials, "Population", None)  # trains nothing
     before = content(again)
     assert tune(again, "--resume").code == 0
     after = content(again)
@@ -184,33 +188,33 @@ def test_nothing_to_go_on_with(tmp_path):
 def test_a_stopped_search_is_gone_on_with(tmp_path, monkeypatch, number, code):
     epochs = []
 
-    def interrupted(quest, study, worker, on_change, stop):
+    def interrupted(problem, study, worker, on_change, stop):
         def look():
             epochs.append(1)
             if len(epochs) == 20:
                 signal.raise_signal(number)
 
-        search.search(quest, study, worker, look, stop)
+        search.search(problem, study, worker, look, stop)
 
     monkeypatch.setattr(command, "search", interrupted)
     stopped = tune(tmp_path)
     assert stopped.refused("stopped with 4 trials complete; go on with --resume", code=code)
     assert len(epochs) == 20
     states = Counter(t.state.name for t in trials_of(tmp_path))
-    assert states == {"COMPLETE": 4, "FAIL": 4, "WAITING": 4}  # a batch is queued again
-    assert set(content(tmp_path / "out")) == {"study.log"}
+    assert states == {"COMPLETE": 4, "FAIL": 4}  # a batch is handed back
+    assert set(content(tmp_path / "out")) == {"study.db", "study.db.lock"}
     assert tune(tmp_path, "--resume").code == 0
     states = Counter(t.state.name for t in trials_of(tmp_path))
     assert states == {"COMPLETE": TRIALS, "FAIL": 4}
 
 
 def test_stopped_among_the_finalists(tmp_path, monkeypatch):
-    def interrupted(quest, study, on_epoch):
+    def interrupted(problem, study, on_epoch):
         signal.raise_signal(signal.SIGINT)
-        search.final(quest, study, on_epoch)
+        search.train_finalists(problem, study, on_epoch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(command, "final", interrupted)
+        patch.setattr(command, "train_finalists", interrupted)
         stopped = last_line(tune(tmp_path, trials=2))
         assert stopped.refused("stopped among the finalists; go on with --resume", code=130)
     assert tune(tmp_path, "--resume", trials=2).code == 0
@@ -234,14 +238,14 @@ def test_a_folder_is_known_by_what_it_holds(tmp_path):
 
 def job_without_study(tmp_path, storage=None):
     chosen = command._space(None, "mlp", None, True, {})
-    quest = search.Quest(GraphSource(GRAPH), "mlp", chosen, 3, torch.device("cpu"))
-    return processes.Job(quest, "absent", storage or str(tmp_path / "absent.log"), 1, True)
+    problem = search.SearchProblem(GraphSource(GRAPH), "mlp", chosen, 3, torch.device("cpu"))
+    return processes.SearchJob(problem, "absent", storage or str(tmp_path / "absent.db"), 1, True)
 
 
 def test_a_worker_that_fails_says_why_and_is_missed(tmp_path, capfd):
     with (
         pytest.warns(LGDWarning, match="a worker ended early with exit code 2; the others"),
-        processes.others(job_without_study(tmp_path), 1),
+        processes.spawn_workers(job_without_study(tmp_path), 1),
     ):
         pass
     (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("lgdgcn: ")]
@@ -252,12 +256,12 @@ def test_a_worker_whose_database_fails_says_so_in_one_line(tmp_path, capsys, mon
     def fail(*args, **how):
         raise optuna.exceptions.StorageInternalError("gone")
 
-    monkeypatch.setattr(processes.Job, "open", fail)
+    monkeypatch.setattr(processes.SearchJob, "open", fail)
     with warnings.catch_warnings(), pytest.raises(SystemExit) as end:
-        processes._work(job_without_study(tmp_path, "sqlite:///some.db"), 1)
+        processes._run_worker(job_without_study(tmp_path, "sqlite:///some.db"), 1)
     assert end.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("lgdgcn: worker 2: the study's database sqlite:///some.db failed: gone")
+    assert line.startswith("lgdgcn: worker 2: the study's database some.db failed: gone")
 
 
 class FakeProcess:
@@ -289,7 +293,10 @@ def test_no_orphans_where_not_all_workers_start(tmp_path, monkeypatch, recwarn):
 
     monkeypatch.setattr(processes.multiprocessing, "get_context", lambda _: Context)
     hearing = signal.getsignal(signal.SIGINT)
-    with pytest.raises(OSError, match="too many"), processes.others(job_without_study(tmp_path), 3):
+    with (
+        pytest.raises(OSError, match="too many"),
+        processes.spawn_workers(job_without_study(tmp_path), 3),
+    ):
         raise AssertionError
     assert done == ["start", "terminate", "join"]
     assert signal.getsignal(signal.SIGINT) is hearing
@@ -311,19 +318,68 @@ def test_a_database_that_fails_at_any_read_is_one_line(tmp_path, monkeypatch):
 def test_two_workers(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
 
-    def with_company(quest, study, worker, *more):
+    def with_company(problem, study, worker, *more):
         deadline = time.monotonic() + 60
-        while not worker.others_running:
+        while not study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        search.search(quest, study, worker, *more)
+        search.search(problem, study, worker, *more)
 
     monkeypatch.setattr(command, "search", with_company)
     outcome = tune(tmp_path, "--workers", 2, trials=10)
     assert outcome.code == 0, outcome
     done = [t for t in trials_of(tmp_path) if t.state.name == "COMPLETE"]
     assert len(done) == len({t.params["lr"] for t in done}) == 10
-    assert len({t.user_attrs["worker"] for t in done}) == 2
+    assert len({t.user_attrs["claimed_by"] for t in done}) == 2
+
+
+HANGS = """
+import signal
+from lgdgcn.cli import main
+from lgdgcn.commands import tune
+
+def hang(problem, study, worker, *more):
+    worker.ask(3)
+    signal.pause()
+
+tune.search = hang  # of the first process; the worker it spawns searches
+if __name__ == "__main__":
+    main()
+"""
+
+
+def claimers(folder: Path) -> set[int]:
+    """Process ids of the workers that have claimed trials."""
+    query = "SELECT value_json FROM trial_user_attributes WHERE key = 'claimed_by'"
+    address = f"file:{folder}/study.db?mode=ro"
+    with suppress(sqlite3.OperationalError), sqlite3.connect(address, uri=True) as base:
+        return {int(name.split(":")[1]) for (name,) in base.execute(query)}
+    return set()  # there is no study yet
+
+
+def test_a_killed_first_process_and_its_worker_lose_no_trial(tmp_path):
+    (tmp_path / "space.toml").write_text(SPACE)
+    (tmp_path / "main.py").write_text(HANGS)
+    how = ["--model", "mlp", "--trials", "10", "--workers", "2", "--space", "space.toml"]
+    command = [sys.executable, "main.py", "tune", GRAPH, *how, "--out", "out"]
+    first = subprocess.Popen(command, cwd=tmp_path)
+    try:
+        deadline = time.monotonic() + 200
+        while len(workers := claimers(tmp_path / "out")) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        (worker,) = workers - {first.pid}
+        os.kill(worker, signal.SIGKILL)  # at whatever it does
+    finally:
+        first.kill()
+        first.wait()
+    assert [t.state.name for t in trials_of(tmp_path)].count("RUNNING") >= 3
+    stop_hearts(str(tmp_path / "out/study.db"))
+    assert tune(tmp_path, "--resume", trials=10).code == 0
+    trials = trials_of(tmp_path)
+    done = [t for t in trials if t.state.name == "COMPLETE"]
+    assert len(done) == len({t.params["lr"] for t in done}) == 10
+    assert sum(t.state.name == "FAIL" for t in trials) == len(trials) - 10 >= 3
 
 
 # Models, graphs and spaces
@@ -435,7 +491,7 @@ def test_progress(tmp_path, shown, monkeypatch):
     lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in shown.getvalue().splitlines()]
     assert max(map(len, lines)) <= 80
     text = " ".join(" ".join(lines).split())
-    assert "-gcn: 0 of 6 trials, 4 running, 0.0 min" in text
+    assert "-gcn: 0 of 6 trials, 4 running, 0." in text
     assert "-gcn: 4 of 6 trials (4 complete), 2 running, 0." in text
     assert "-gcn: 6 of 6 trials (6 complete), the best again on fresh seeds, 0." in text
     numbers = [line.split() for line in lines if line.strip().startswith("validation ")]
@@ -461,7 +517,7 @@ def test_without_a_terminal_every_tenth_is_a_line(tmp_path, monkeypatch):
 def test_what_the_table_counts():
     study = optuna.create_study(study_name="mine")
     states = optuna.trial.TrialState
-    for state, marks in ((states.FAIL, {"lost": True}), (states.FAIL, {}), (states.WAITING, {})):
+    for state, marks in ((states.FAIL, {}), (states.FAIL, {"failure": "x"}), (states.WAITING, {})):
         study.add_trial(optuna.create_trial(state=state, user_attrs=marks))
     console = Console(file=io.StringIO(), width=80)
     console.print(trial_table._table(study, 9, 90, ""))
@@ -494,7 +550,7 @@ def test_what_the_table_counts():
 )
 def test_wrong_arguments(tmp_path, args, words):
     assert tune(tmp_path, *args).refused(*words)
-    assert not (tmp_path / "out/study.log").exists()
+    assert not (tmp_path / "out/study.db").exists()
 
 
 def test_what_is_set_is_not_searched(tmp_path):
@@ -518,6 +574,21 @@ def test_the_sharp_variant_has_a_space_and_settings_of_its_own():
     assert found.settings["iterations"] == own["iterations"]
     assert found.settings["space"] is False
     assert found.settings_of({}).hidden_channels == 63  # the nearest multiple
+
+
+def test_a_mistyped_url_is_refused_without_its_password(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = tune(tmp_path, "--storage", "postgresql:/me:hidden@host/x")
+    assert outcome.refused("--storage is not a valid database address", "write postgresql://")
+    assert "hidden" not in outcome.err
+    assert not any("hidden" in name for name in content(tmp_path))
+
+
+def test_the_study_of_an_earlier_version(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/study.log").write_text('{"op_code":0,"worker_id":"x"}\n')
+    for how in ([], ["--resume"]):
+        assert tune(tmp_path, *how).refused("study.log is the study of an earlier version")
 
 
 def test_wrong_spaces(tmp_path):

@@ -3,18 +3,29 @@
 import multiprocessing
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import optuna
 import pytest
 from optuna.trial import TrialState
-from sqlalchemy import create_engine, text
+from sqlalchemy.exc import DBAPIError
 
 from lgdgcn.errors import InputError, LGDError, LGDWarning
 from lgdgcn.tune.database import database_faults
-from lgdgcn.tune.storage import open_study
-from lgdgcn.tune.workers import Worker
-from tune.postgres import PASSWORD, running_server
-from tune.processes import SPACE, finish, kill_amid_trials, opened, start_workers
+from lgdgcn.tune.study import open_study
+from tune.databases import PASSWORD, execute, running_server
+from tune.processes import (
+    SPACE,
+    done,
+    finish,
+    kill,
+    kill_amid_trials,
+    opened,
+    start_workers,
+    states,
+    stop_hearts,
+    worker_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -22,15 +33,6 @@ def server() -> Iterator[str]:
     pytest.importorskip("psycopg", reason="no driver: pip install 'lgdgcn[postgres]'")
     with running_server() as address:
         yield address
-
-
-def command(server: str, order: str) -> None:
-    """Tell the server something, past Optuna."""
-    address = server.replace("postgresql:", "postgresql+psycopg:")
-    engine = create_engine(address, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(order))
-    engine.dispose()
 
 
 def base(storage: str) -> str:
@@ -42,35 +44,58 @@ def base(storage: str) -> str:
 def storage(server: str) -> str:
     """An empty database of its own."""
     name = f"base{time.monotonic_ns()}"
-    command(server, f"CREATE DATABASE {name} TEMPLATE template0")
+    execute(server, f"CREATE DATABASE {name} TEMPLATE template0")
     return server.replace("/postgres?", f"/{name}?")
 
 
 def test_four_workers_complete_exactly_eighty_trials(storage):
     study = opened(storage, resume=False)
-    finish(start_workers(4, storage, 80, 3))
-    done = [t for t in study.trials if t.state == TrialState.COMPLETE]
-    assert len(done) == 80
-    assert len({t.params["x"] for t in done}) == 80
-    assert len({t.user_attrs["worker"] for t in done}) > 1  # a late one may find nothing left
+    finish(start_workers(4, storage, 80, batch=3))
+    assert states(study) == ["COMPLETE"] * 80
+    assert len(set(done(study))) == 80
+    assert len({t.user_attrs["claimed_by"] for t in study.trials}) > 1  # a late one may find none
 
 
-def test_trials_of_a_killed_worker_are_run_again(storage):
+def test_trials_of_killed_workers_are_run_again(storage):
     study = opened(storage, resume=False)
-    kill_amid_trials(storage, trials=12, batch=5)
-    lost = {t.params["x"] for t in study.trials}
+    kill_amid_trials(storage, trials=12, batch=3)
+    kill_amid_trials(storage, trials=12, batch=1, step="beat")  # it held the lock
+    lost = {t.params["x"] for t in study.trials if t.params}
+    (process,) = start_workers(1, storage, 12, 3, seconds=0.05)
+    time.sleep(0.4)
+    kill(process)
+    stop_hearts(storage)
     finish(start_workers(2, storage, 12))
-    done = [t for t in study.trials if t.state == TrialState.COMPLETE]
-    assert len(done) == 12
-    assert len(lost) == 5
-    assert lost < {t.params["x"] for t in done}
+    assert len(done(study)) == len(set(done(study))) == 12
+    assert len(lost) == 3
+    assert lost < set(done(study))
+
+
+def test_a_worker_that_was_silent_for_too_long_is_too_late(storage):
+    study = opened(storage, resume=False)
+    with worker_of(storage, 1) as sleeper, worker_of(storage, 1, study) as worker:
+        (taken,) = sleeper.ask(1)
+        taken.suggest_float("x", 0, 1)
+        assert worker.ask(1) == []  # its heartbeat is fresh in whatever time zone
+        stop_hearts(storage)
+        (again,) = worker.ask(1)
+        assert not sleeper.tell(taken, 0.5)
+        assert worker.tell(again, 0.5)
+    assert states(study) == ["FAIL", "COMPLETE"]
+
+
+def test_the_lock_of_a_machine_that_vanished_is_freed(storage, monkeypatch):
+    monkeypatch.setattr("lgdgcn.tune.database._LOCK_SECONDS", 1)
+    opened(storage, resume=False)
+    with suppress(DBAPIError), worker_of(storage, 1).lock(), worker_of(storage, 1).lock():
+        pass  # the first says no more, so the second need not wait for ever
 
 
 def test_a_restarted_connection_is_survived(storage, server):
     study = opened(storage, resume=False)
-    with Worker(study, 2) as worker:
+    with worker_of(storage, 2, study) as worker:
         (trial,) = worker.ask(1)
-        command(
+        execute(
             server,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             f" WHERE datname = '{base(storage)}'",
@@ -81,15 +106,21 @@ def test_a_restarted_connection_is_survived(storage, server):
 
 def test_database_that_goes_away_is_one_line(storage, server):
     def search() -> None:
-        with database_faults(storage), Worker(opened(storage, resume=False), 2) as worker:
+        with (
+            database_faults(storage),
+            worker_of(storage, 2, opened(storage, resume=False)) as worker,
+        ):
             worker.ask(1)
-            command(server, f"DROP DATABASE {base(storage)} WITH (FORCE)")
+            execute(server, f"DROP DATABASE {base(storage)} WITH (FORCE)")
             worker.ask(1)
 
     with pytest.warns(LGDWarning, match="could not hand back"), pytest.raises(LGDError) as caught:
         search()
     message = str(caught.value)
-    assert f'database "{base(storage)}" does not exist; go on with --resume' in message
+    assert (
+        f'database "{base(storage)}" does not exist; when it is back, go on with --resume'
+        in message
+    )
     assert "\n" not in message
     assert "s3cret" not in message
 

@@ -3,6 +3,7 @@
 import signal
 from dataclasses import dataclass, replace
 
+import optuna
 import pytest
 import torch
 
@@ -10,20 +11,20 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.population import Population
-from lgdgcn.tune import contest
 from lgdgcn.tune import search as searching
-from lgdgcn.tune.contest import Contestant, compete
-from lgdgcn.tune.search import Finalist, final, sampler, search
+from lgdgcn.tune import trials as training
+from lgdgcn.tune.search import Finalist, LowerThirdPruner, sampler, search, train_finalists
+from lgdgcn.tune.trials import TrialRun, train_trials
 from lgdgcn.tune.workers import Worker
-from tune.quests import GRAPH, RANGES, new_study, quest_of
+from tune.problems import GRAPH, RANGES, new_study, problem_of
 
 TRIALS = 9
 
 
-def searched(quest=None, study=None, trials=TRIALS, **how):
+def searched(problem=None, study=None, trials=TRIALS, **how):
     study = study or new_study()
     with Worker(study, trials) as worker:
-        search(quest or quest_of(), study, worker, **how)
+        search(problem or problem_of(), study, worker, **how)
     return study
 
 
@@ -42,9 +43,9 @@ def test_every_trial_has_the_mean_of_its_seeds(found):
     graph = GRAPH.load()
     for trial in found.trials[:3]:
         assert set(trial.params) == set(RANGES)
-        settings = quest_of().space.settings_of(trial.params)
-        alone = Contestant(0, settings, range(3))
-        list(compete([alone], dict.fromkeys(range(3), graph), "mlp", torch.device("cpu")))
+        settings = problem_of().space.settings_of(trial.params)
+        alone = TrialRun(0, settings, range(3))
+        list(train_trials([alone], dict.fromkeys(range(3), graph), "mlp", torch.device("cpu")))
         assert trial.user_attrs["scores"] == pytest.approx(alone.scores)
         assert trial.value == pytest.approx(sum(alone.scores) / 3)
 
@@ -56,7 +57,7 @@ def test_one_worker_repeats_itself(found):
 
 
 def test_without_a_seed_the_sampler_never_repeats_itself():
-    kinds = quest_of().space.distributions()
+    kinds = problem_of().space.distributions()
     drawn = []
     for _ in range(2):
         study = new_study()
@@ -77,17 +78,17 @@ class Hidden(GraphSource):
 
 def test_the_test_set_is_never_looked_at(found, monkeypatch):
     monkeypatch.setattr(searching, "FINALISTS", 2)
-    quest = quest_of(source=Hidden(GRAPH.dataset))
-    study = searched(quest)
+    problem = problem_of(source=Hidden(GRAPH.dataset))
+    study = searched(problem)
     assert outcome(study) == outcome(found)
-    assert [one.scores for one in final(quest, study)] == [
-        one.scores for one in final(quest_of(), searched())
+    assert [one.scores for one in train_finalists(problem, study)] == [
+        one.scores for one in train_finalists(problem_of(), searched())
     ]
 
 
 def test_a_trial_without_a_score_fails_alone():
     ranges = {"lr": {"choices": [0.01, 1e30]}}
-    study = searched(quest_of(ranges, model="gcn", num_layers=2), trials=8)
+    study = searched(problem_of(ranges, model="gcn", num_layers=2), trials=8)
     wild = [t for t in study.trials if t.params["lr"] == 1e30]
     assert {t.state.name for t in wild} == {"FAIL"}
     assert all("training diverged" in t.user_attrs["failure"] for t in wild)
@@ -98,7 +99,7 @@ def test_a_trial_without_a_score_fails_alone():
 
 
 def test_poor_trials_are_given_up(monkeypatch):
-    monkeypatch.setattr(contest, "RUNGS", (10, 11))
+    monkeypatch.setattr(training, "RUNGS", (10, 11))
     study = searched(trials=16)
     pruned = [t for t in study.trials if t.state.name == "PRUNED"]
     complete = [t for t in study.trials if t.state.name == "COMPLETE"]
@@ -110,7 +111,7 @@ def test_poor_trials_are_given_up(monkeypatch):
 
 
 def test_a_trial_taken_over_is_not_gone_on_with(monkeypatch):
-    monkeypatch.setattr(contest, "RUNGS", (4,))
+    monkeypatch.setattr(training, "RUNGS", (4,))
     monkeypatch.setattr(Worker, "report", lambda self, trial, value, step: False)
     epochs = []
     study = new_study()
@@ -127,16 +128,16 @@ def test_a_graph_without_validation_nodes():
             return data
 
     with pytest.raises(InputError, match=r"synthetic:.* has no validation nodes .*; mark some"):
-        searched(quest_of(source=Bare(GRAPH.dataset)))
+        searched(problem_of(source=Bare(GRAPH.dataset)))
 
 
 def test_stored_and_random_splits_go_with_the_seed():
-    quest = quest_of(source=replace(GRAPH, split="random"))
-    graphs = quest.graphs(range(3))
+    problem = problem_of(source=replace(GRAPH, split="random"))
+    graphs = problem.graphs(range(3))
     assert not torch.equal(graphs[0].val_mask, graphs[1].val_mask)
-    alone = quest.source.load(1)
+    alone = problem.source.load(1)
     assert torch.equal(graphs[1].val_mask, alone.val_mask)
-    same = quest_of().graphs(range(3))
+    same = problem_of().graphs(range(3))
     assert same[0] is same[2]
 
 
@@ -146,12 +147,12 @@ def test_an_oversized_trial_is_told_as_failed(monkeypatch):
             raise torch.OutOfMemoryError
         return Population(graphs, members, model)
 
-    monkeypatch.setattr(contest, "Population", crowded)
+    monkeypatch.setattr(training, "Population", crowded)
     study = searched()
     large = [t for t in study.trials if t.params["num_layers"] == 2]
     assert {t.user_attrs["failure"] for t in large} == {"out of memory"}
-    assert {t.state.name for t in large} == {"FAIL"}  # not lost: nobody tries it again
-    assert not any("lost" in t.user_attrs for t in large)
+    assert {t.state.name for t in large} == {"FAIL"}  # by itself: nobody tries it again
+    assert not any("replaces" in t.user_attrs for t in study.trials)
     small = [t for t in study.trials if t not in large]
     assert {t.state.name for t in small} == {"COMPLETE"}
     assert len(study.trials) == TRIALS
@@ -174,14 +175,14 @@ def test_a_stopped_search_goes_on_where_it_was(found):
     assert end.value.exit_code == 143
     assert len(looks) == 40
     first = [t.state.name for t in study.trials]
-    assert first.count("WAITING") == first.count("FAIL") > 0
-    assert "RUNNING" not in first
+    assert first.count("FAIL") > 0
+    assert set(first) == {"COMPLETE", "FAIL"}
     searched(study=study)
     done = [t for t in study.trials if t.state.name == "COMPLETE"]
     assert len(done) == TRIALS
-    started = [t.params for t in found.trials[: len(first) - first.count("WAITING")]]
+    started = [t.params for t in found.trials[: len(first)]]
     assert all(params in [t.params for t in done] for params in started)
-    assert all(t.user_attrs["lost"] for t in study.trials if t.state.name == "FAIL")
+    assert len(study.trials) == TRIALS + first.count("FAIL")
 
 
 # Finalists
@@ -192,18 +193,18 @@ def trained(monkeypatch):
     """What was trained as finalists: numbers and seeds; the scores are made up."""
     seen = []
 
-    def scored(contestants, graphs, *_, on_epoch, measured):
-        for one in contestants:
+    def scored(runs, graphs, *_, on_epoch, measure_factors):
+        for one in runs:
             assert set(one.seeds) <= set(graphs)
             seen.append((one.number, list(one.seeds)))
-            for place, runner in enumerate(one.runners):
-                runner.best = 0.5 + 0.01 * (one.number % 4) + 0.001 * place
+            for seed, run in enumerate(one.runs):
+                run.best = 0.5 + 0.01 * (one.number % 4) + 0.001 * seed
             one.failure = "diverged" if one.number == 3 else None
-            one.factors = {"routing_entropy": 0.5} if measured and one.number == 5 else {}
+            one.factors = {"routing_entropy": 0.5} if measure_factors and one.number == 5 else {}
             on_epoch()
             yield one
 
-    monkeypatch.setattr(searching, "compete", scored)
+    monkeypatch.setattr(searching, "train_trials", scored)
     monkeypatch.setattr(searching, "FINALISTS", 8)
     monkeypatch.setattr(searching, "FRESH_SEEDS", 10)
     return seen
@@ -213,7 +214,7 @@ def study_of(values):
     study = new_study()
     with Worker(study, 100) as worker:
         for value, trial in zip(values, worker.ask(len(values)), strict=True):
-            for name, kind in quest_of().space.distributions().items():
+            for name, kind in problem_of().space.distributions().items():
                 trial._suggest(name, kind)
             worker.tell(trial, value)
     return study
@@ -222,7 +223,7 @@ def study_of(values):
 def test_the_winner_is_the_best_on_fresh_seeds(trained):
     study = study_of([0.9, 0.1, 0.8, 0.7, 0.2, 0.95, 0.6, 0.5, 0.4, 0.3])
     epochs = []
-    finalists = final(quest_of(), study, lambda: epochs.append(1))
+    finalists = train_finalists(problem_of(), study, lambda: epochs.append(1))
     assert {number for number, _ in trained} == {5, 0, 2, 3, 6, 7, 8, 9}  # the best eight
     seeds = {seed for _, seeds in trained for seed in seeds}
     assert len(seeds) == 10
@@ -238,23 +239,23 @@ def test_the_winner_is_the_best_on_fresh_seeds(trained):
 
 def test_finalists_are_trained_once(trained):
     study = study_of([0.9, 0.8, 0.7, 0.6])
-    first = final(quest_of(), study)
+    first = train_finalists(problem_of(), study)
     assert len(trained) == 4
-    assert final(quest_of(), study) == first
+    assert train_finalists(problem_of(), study) == first
     assert len(trained) == 4
 
 
 def test_after_more_trials_only_new_finalists_are_trained(trained, monkeypatch):
     monkeypatch.setattr(searching, "FINALISTS", 3)
     study = study_of([0.1, 0.2, 0.3, 0.0])
-    assert {one.number for one in final(quest_of(), study)} == {0, 1, 2}
-    kinds = quest_of().space.distributions()
+    assert {one.number for one in train_finalists(problem_of(), study)} == {0, 1, 2}
+    kinds = problem_of().space.distributions()
     with Worker(study, 100) as worker:
         for value, trial in zip((0.25, 0.4), worker.ask(2), strict=True):
             for name, kind in kinds.items():
                 trial._suggest(name, kind)
             worker.tell(trial, value)
-    assert {one.number for one in final(quest_of(), study)} == {2, 4, 5}
+    assert {one.number for one in train_finalists(problem_of(), study)} == {2, 4, 5}
     numbers = [number for number, _ in trained]
     assert (sorted(numbers[:3]), sorted(numbers[3:])) == ([0, 1, 2], [4, 5])
 
@@ -267,8 +268,8 @@ def test_what_is_trained_survives_an_interruption(trained):
             raise StoppedError("stopped", 130)
 
     with pytest.raises(StoppedError):
-        final(quest_of(), study, stop)
-    final(quest_of(), study)
+        train_finalists(problem_of(), study, stop)
+    train_finalists(problem_of(), study)
     numbers = [number for number, _ in trained]
     assert sorted(numbers) == sorted([0, 1, 2, numbers[1]])  # the second had not come to its end
 
@@ -283,7 +284,7 @@ def test_two_machines_keep_each_others_finalists(trained):
         if len(trained) == 1:
             study.set_user_attr(f"fresh:{second[0]}", [0.99, 0.97])
 
-    finalists = final(quest_of(), study, elsewhere)
+    finalists = train_finalists(problem_of(), study, elsewhere)
     assert [number for number, _ in trained] == [*first, *second[1:]]
     assert (finalists[0].number, finalists[0].scores) == (second[0], (0.99, 0.97))
     assert {f"fresh:{n}" for n in range(6)} <= set(study.user_attrs)
@@ -292,7 +293,7 @@ def test_two_machines_keep_each_others_finalists(trained):
 def test_how_finalists_tell_factors_apart_is_kept(trained):
     study = study_of([0.1 * number for number in range(6)])
     for _ in range(2):  # the second time it is read back
-        known = {one.number: one.factors for one in final(quest_of(), study)}
+        known = {one.number: one.factors for one in train_finalists(problem_of(), study)}
         assert {number for number in known if known[number]} == {5}
         assert known[5] == {"routing_entropy": 0.5}
 
@@ -300,27 +301,27 @@ def test_how_finalists_tell_factors_apart_is_kept(trained):
 def test_a_finalist_without_memory_may_be_tried_on_another_device(trained, monkeypatch):
     study = study_of([0.9, 0.8])
 
-    def crowded(contestants, *_, on_epoch, measured):
-        for one in contestants:
-            one.failure = contest.OUT_OF_MEMORY if one.number == 0 else None
+    def crowded(runs, *_, on_epoch, measure_factors):
+        for one in runs:
+            one.failure = training.OUT_OF_MEMORY if one.number == 0 else None
             yield one
 
     with monkeypatch.context() as patch:
-        patch.setattr(searching, "compete", crowded)
-        assert [one.number for one in final(quest_of(), study)] == [1]
-    assert {one.number for one in final(quest_of(), study)} == {0, 1}
+        patch.setattr(searching, "train_trials", crowded)
+        assert [one.number for one in train_finalists(problem_of(), study)] == [1]
+    assert {one.number for one in train_finalists(problem_of(), study)} == {0, 1}
     assert [number for number, _ in trained] == [0]
 
 
 def test_fresh_seeds_are_fresh_however_many_the_search_has(trained):
-    final(quest_of(seeds=1500), study_of([0.5]))
+    train_finalists(problem_of(seeds=1500), study_of([0.5]))
     assert min(trained[0][1]) >= 1500
 
 
 def test_real_finalists(found):
     study = searched(trials=3)
     assert [t.value for t in study.trials] == [t.value for t in found.trials[:3]]
-    finalists = final(quest_of(), study)
+    finalists = train_finalists(problem_of(), study)
     assert {one.number for one in finalists} == {0, 1, 2}
     assert all(len(set(one.scores)) > 1 for one in finalists)
     means = [one.mean for one in finalists]
@@ -330,9 +331,58 @@ def test_real_finalists(found):
 
 def test_no_winner(trained):
     with pytest.raises(InputError, match="no trial has come to an end"):
-        final(quest_of(), new_study())
+        train_finalists(problem_of(), new_study())
     study = study_of([0.1, 0.2, 0.3, 0.9])
     for number in range(3):
         study.set_user_attr(f"fresh:{number}", [])  # and 3 diverges now
     with pytest.raises(InputError, match=r"the best trials all diverge .* on fresh seeds"):
-        final(quest_of(), study)
+        train_finalists(problem_of(), study)
+
+
+# Pruning
+
+SCORES = [0.5, 0.1, 0.9, 0.3, 0.7, 0.2, 0.8, 0.4, 0.6]
+
+
+def pruned_study(*trials, state=optuna.trial.TrialState.RUNNING):
+    study = optuna.create_study(direction="maximize", pruner=LowerThirdPruner())
+    for reported in trials:
+        value = 0.0 if state == optuna.trial.TrialState.COMPLETE else None
+        study.add_trial(optuna.create_trial(state=state, intermediate_values=reported, value=value))
+    return study
+
+
+def judged(study):
+    return [LowerThirdPruner().prune(study, trial) for trial in study.trials]
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "PRUNED", "COMPLETE", "FAIL"])
+def test_the_lower_third_goes(state):
+    state = optuna.trial.TrialState[state]
+    found = judged(pruned_study(*({50: score} for score in SCORES), state=state))
+    assert [score for score, gone in zip(SCORES, found, strict=True) if gone] == [0.1, 0.3, 0.2]
+
+
+def test_a_few_scores_say_nothing():
+    assert not any(judged(pruned_study(*({50: score} for score in SCORES[:8]))))
+
+
+def test_equals_stay():
+    assert not any(judged(pruned_study(*[{50: 0.5}] * 20)))
+
+
+def test_trials_are_compared_at_the_rung_they_have_reached():
+    early = [{50: score} for score in SCORES]
+    late = [{50: 0.0, 100: score} for score in SCORES[:4]]
+    found = judged(pruned_study(*early, *late, {}))
+    assert found[9:] == [False] * 5  # four have come to the second rung, one to none
+    assert found[:9] == [False] * 9  # the late ones are the lower third here, and no more judged
+
+
+def test_it_is_asked_by_should_prune():
+    study = pruned_study(*({50: score} for score in SCORES))
+    poor, good = study.ask(), study.ask()
+    for trial, score in ((poor, 0.05), (good, 0.55)):
+        trial.report(score, 50)
+    assert poor.should_prune()
+    assert not good.should_prune()

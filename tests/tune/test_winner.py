@@ -10,7 +10,7 @@ from lgdgcn.config import Settings, from_toml, preset, preset_names, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.tune.search import Finalist
 from lgdgcn.tune.winner import write_preset
-from tune.quests import GRAPH, new_study, quest_of
+from tune.problems import GRAPH, new_study, problem_of
 
 PARAMS = {"lr": 0.0123456789, "num_layers": 2, "dropout": 0.5, "tau": 12345.678}
 FINALISTS = [Finalist(7, PARAMS, (0.81239, 0.8, 0.79)), Finalist(2, {"lr": 0.1}, (0.7, 0.7, 0.7))]
@@ -26,8 +26,8 @@ def study_of(states="CCPFRW"):
     return study
 
 
-def written(folder, **quest):
-    return write_preset(folder, quest_of(**quest), study_of(), FINALISTS, COMMAND)
+def written(folder, **problem):
+    return write_preset(folder, problem_of(**problem), study_of(), FINALISTS, COMMAND)
 
 
 def test_it_reads_back_to_what_won(tmp_path):
@@ -73,7 +73,7 @@ def test_it_says_how_it_was_found(tmp_path):
 
 def test_it_says_how_well_factors_are_told_apart(tmp_path):
     best = Finalist(7, PARAMS, (0.8,), {"edge_attribution": 0.123456, "routing_entropy": 0.5})
-    path = write_preset(tmp_path, quest_of(), study_of(), [best], COMMAND)
+    path = write_preset(tmp_path, problem_of(), study_of(), [best], COMMAND)
     about = tomllib.loads(path.read_text(encoding="utf-8"))["preset"]
     assert (about["edge_attribution"], about["routing_entropy"]) == (0.1235, 0.5)
 

@@ -20,7 +20,7 @@ from rich.progress import (
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from lgdgcn.train.member import Member, Report
+    from lgdgcn.train.state import EpochReport, Member
 
 __all__ = ["epoch_progress", "out", "percent", "print_table", "steps"]
 
@@ -56,7 +56,7 @@ def print_table(
 
 
 @contextmanager
-def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, Report], None]]":
+def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochReport], None]]":
     """Show one bar for all runs on a terminal's standard error; early stops jump to their end."""
     columns = (
         TextColumn("{task.description}"),
@@ -73,10 +73,10 @@ def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, Report]
         best: dict[int, float] = {}
         finished: set[int] = set()
 
-        def on_epoch(member: "Member", report: "Report") -> None:
+        def on_epoch(member: "Member", report: "EpochReport") -> None:
             epochs = member.settings.epochs
-            done[member.seed] = epochs if report.finished else report.progress.epoch
-            best[member.seed] = report.progress.best_score
+            done[member.seed] = epochs if report.finished else report.state.epoch
+            best[member.seed] = report.state.best_score
             if report.finished:
                 finished.add(member.seed)
             note = f"loss {report.metrics['total']:.3f}"

@@ -18,62 +18,62 @@ from lgdgcn.tune.workers import counts
 
 __all__ = ["SHOWN", "rows_of_settings", "trial_progress"]
 
-_SECONDS = 2.0  # between two looks at the storage
+_SECONDS = 2.0  # between two reads of the storage
 SHOWN = 5  # trials beside each other
 _ENDS = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed"}
 
 
-class Renew(Protocol):
+class Refresh(Protocol):
     """Called after every change, with a word on what is going on."""
 
     def __call__(self, note: str = "") -> None: ...
 
 
 @contextmanager
-def trial_progress(study: "optuna.Study", total: int) -> Iterator[Renew]:
-    """Show the state of a study on standard error, looked at whenever called.
+def trial_progress(study: "optuna.Study", total: int) -> Iterator[Refresh]:
+    """Show the state of a study on standard error, read again whenever called.
 
     On a terminal as a table; else as a line for every tenth of the trials.
     """
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        lines = _Lines(study, total, console)
-        yield lines.renew
-        lines.look()
+        lines = _ProgressLines(study, total, console)
+        yield lines.refresh
+        lines.print_new()
         return
     start = time.monotonic()
     last = start - _SECONDS
     with Live(console=console, transient=True, auto_refresh=False) as live:
 
-        def renew(note: str = "") -> None:
+        def refresh(note: str = "") -> None:
             nonlocal last
             now = time.monotonic()
             if now - last >= _SECONDS:
                 last = now
                 live.update(_table(study, total, now - start, note), refresh=True)
 
-        yield renew
+        yield refresh
 
 
-class _Lines:
-    """Says how far a study is, once for every tenth of its trials."""
+class _ProgressLines:
+    """Prints how far a study is, once for every tenth of its trials."""
 
     def __init__(self, study: "optuna.Study", total: int, console: Console) -> None:
         self.study, self.total, self.console = study, total, console
-        self.said = 0  # tenths
+        self.printed = 0  # tenths
         self.last = time.monotonic()
 
-    def renew(self, note: str = "") -> None:
+    def refresh(self, note: str = "") -> None:
         if time.monotonic() - self.last >= _SECONDS:
-            self.look()
+            self.print_new()
 
-    def look(self) -> None:
+    def print_new(self) -> None:
         self.last = time.monotonic()
         trials = self.study.get_trials(deepcopy=False)
         done = sum(counts(trial) and trial.state.is_finished() for trial in trials)
         tenth = min(10, 10 * done // self.total)
-        if tenth > self.said:
-            self.said = tenth
+        if tenth > self.printed:
+            self.printed = tenth
             scores = (trial.value for trial in trials if trial.state.name == "COMPLETE")
             best = percent(max(scores, default=None))
             text = f"{10 * tenth} %: {done} of {self.total} trials, best validation {best}"

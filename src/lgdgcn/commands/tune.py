@@ -18,14 +18,13 @@ from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
-from lgdgcn.tune.database import database_faults
-from lgdgcn.tune.plots import plot_history, plot_importance
-from lgdgcn.tune.processes import Job, others, settle, share_threads
-from lgdgcn.tune.search import Finalist, Quest, final, search
+from lgdgcn.tune.database import database_faults, default_storage
+from lgdgcn.tune.processes import SearchJob, configure_worker, share_threads, spawn_workers
+from lgdgcn.tune.search import Finalist, SearchProblem, search, train_finalists
 from lgdgcn.tune.space import Space, default_space, read_space
-from lgdgcn.tune.storage import LONGEST_NAME
+from lgdgcn.tune.study import LONGEST_NAME
+from lgdgcn.tune.study_plots import plot_history, plot_importance
 from lgdgcn.tune.winner import graph_options, write_preset
-from lgdgcn.tune.workers import Worker
 
 __all__ = ["tune"]
 
@@ -59,25 +58,25 @@ def tune(
     if folder is not None:
         check_folder(folder)
     where = select_device(device)
-    settle()
+    configure_worker()
     share_threads(workers)
     data = source.load()
     chosen = _space(space, model, variant, data.y.dim() == 2, parse_assignments(assignments))
     variant = chosen.settings.get("variant")
-    quest = Quest(source, model, chosen, seeds, where)
-    quest.check(data)
+    problem = SearchProblem(source, model, chosen, seeds, where)
+    problem.check(data)
     name = _study_name(source, model, variant)
     path = folder or Path("runs") / "tune" / name
     if not resume:
         _refuse_foreign(path)
     check_target(make_folder(path) / "trials.csv")
-    job = Job(quest, name, storage or str(path / "study.log"), trials, not resume)
+    job = SearchJob(problem, name, storage or default_storage(path), trials, not resume)
     with database_faults(job.storage):
         study = job.open(resume=resume)
         _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
         finalists = _search(job, study, workers)
         command = _command(source, model, variant, trials, seeds, space, assignments)
-        file = write_preset(path, quest, study, finalists, command)
+        file = write_preset(path, problem, study, finalists, command)
         plot_history(study, path / "history")
         plot_importance(study, path / "importance")
         _write_trials(path / "trials.csv", study)
@@ -88,6 +87,7 @@ def tune(
     out.print(f"use it: lgdgcn {shlex.join(use)}", soft_wrap=True)
 
 
+<<<<<<< HEAD
 def _refuse_foreign(folder: Path) -> None:
     """Refuse a folder with files under our names and no sign that a search has made them."""
     if any(folder.glob("study.*")) or _is_ours(folder / "trials.csv"):
@@ -111,16 +111,18 @@ def _is_ours(table: Path) -> bool:
 
 
 def _search(job: Job, study: "optuna.Study", workers: int) -> list[Finalist]:
+=======
+def _search(job: SearchJob, study: "optuna.Study", workers: int) -> list[Finalist]:
     """Search with all workers, then train the best again in this process."""
     with stop_on_signals() as stop, trial_progress(study, job.trials) as on_change:
-        with others(job, workers - 1), Worker(study, job.trials) as worker:
-            search(job.quest, study, worker, on_change, stop)
+        with spawn_workers(job, workers - 1), job.worker(study) as worker:
+            search(job.problem, study, worker, on_change, stop)
 
         def on_epoch() -> None:
             on_change("the best again on fresh seeds")
             stop.check("stopped among the finalists; go on with --resume")
 
-        return final(job.quest, study, on_epoch)
+        return train_finalists(job.problem, study, on_epoch)
 
 
 def _space(
@@ -161,11 +163,12 @@ def _study_name(source: GraphSource, model: str, variant: str | None) -> str:
 
 def _enqueue_starts(study: "optuna.Study", space: Space, shipped: dict[str, Any]) -> None:
     """Try the shipped settings and the space's own starting points first; once per study."""
-    if study.trials:
+    if study.user_attrs.get("starts_queued"):
         return
     for start in (space.inside(shipped), *space.starts):
         if start:
             study.enqueue_trial(start, skip_if_exists=True)
+    study.set_user_attr("starts_queued", True)  # last: killed before, the rest is queued then
 
 
 def _command(
@@ -203,14 +206,14 @@ def _print(name: str, study: "optuna.Study", finalists: list[Finalist]) -> None:
         [f"{len(best[0].scores)} fresh seeds", *(percent(one.mean) for one in best)],
         ["±", *(percent(one.std) for one in best)],
         ["in the search", *(percent(first[one.number]) for one in best)],
-        *_told_apart(best),
+        *_factor_rows(best),
         *rows_of_settings([one.params for one in best]),
     ]
     title = f"{name}: validation in %, the best first"
     print_table(title, ["trial", *(str(one.number) for one in best)], rows)
 
 
-def _told_apart(finalists: list[Finalist]) -> list[list[str]]:
+def _factor_rows(finalists: list[Finalist]) -> list[list[str]]:
     """Rows of the headline measures that finalists have; not in per cent, nor searched for."""
     known = [name for name in HEADLINE if any(name in one.factors for one in finalists)]
     return [

@@ -15,20 +15,19 @@ import torch
 
 from lgdgcn.errors import LGDError, LGDWarning, StoppedError, one_line
 from lgdgcn.runtime import keep_freed_memory, set_threads, stop_on_signals
-from lgdgcn.tune.database import database_faults
-from lgdgcn.tune.pruning import LowerThird
-from lgdgcn.tune.search import Quest, sampler, search
-from lgdgcn.tune.storage import open_study
+from lgdgcn.tune.database import database_faults, study_lock
+from lgdgcn.tune.search import LowerThirdPruner, SearchProblem, sampler, search
+from lgdgcn.tune.study import open_study
 from lgdgcn.tune.workers import Worker
 
-__all__ = ["Job", "others", "settle", "share_threads"]
+__all__ = ["SearchJob", "configure_worker", "share_threads", "spawn_workers"]
 
 
 @dataclass(frozen=True)
-class Job:
+class SearchJob:
     """What every worker process is told."""
 
-    quest: Quest
+    problem: SearchProblem
     study: str
     storage: str
     trials: int
@@ -39,14 +38,18 @@ class Job:
         return open_study(
             self.study,
             self.storage,
-            space=self.quest.describe(),
+            space=self.problem.describe(),
             resume=resume,
             sampler=sampler(worker if self.repeatable else None),
-            pruner=LowerThird(),
+            pruner=LowerThirdPruner(),
         )
 
+    def worker(self, study: "optuna.Study") -> Worker:
+        """This process as a worker on the study."""
+        return Worker(study, self.trials, study_lock(self.storage, self.study))
 
-def settle() -> None:
+
+def configure_worker() -> None:
     """Make this process ready to train; that some trials go wrong is what they are for."""
     set_threads()
     keep_freed_memory()
@@ -54,7 +57,7 @@ def settle() -> None:
 
 
 def share_threads(workers: int) -> None:
-    """Give every worker its part of the cores; the others read it in the environment."""
+    """Give every worker its share of the cores; the others read it in the environment."""
     if workers > 1 and "OMP_NUM_THREADS" not in os.environ:
         threads = max(1, torch.get_num_threads() // workers)
         torch.set_num_threads(threads)
@@ -62,14 +65,14 @@ def share_threads(workers: int) -> None:
 
 
 @contextmanager
-def others(job: Job, count: int) -> Iterator[None]:
-    """Let further processes work on the same study; none is left when this is over."""
+def spawn_workers(job: SearchJob, count: int) -> Iterator[None]:
+    """Let further processes work on the same study; none is left when the context ends."""
     context = multiprocessing.get_context("spawn")
     processes: list[BaseProcess] = [
-        context.Process(target=_work, args=(job, number + 1)) for number in range(count)
+        context.Process(target=_run_worker, args=(job, number + 1)) for number in range(count)
     ]
     try:
-        with _deaf_to_interrupts():  # a terminal's Ctrl-C is ours to pass on
+        with _ignore_interrupts():  # a terminal's Ctrl-C is ours to pass on
             for process in processes:
                 process.start()
         yield
@@ -90,26 +93,26 @@ def others(job: Job, count: int) -> Iterator[None]:
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     """Ignore Ctrl-C, as do the processes that are started meanwhile."""
-    hearing = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, hearing)
+        signal.signal(signal.SIGINT, handler)
 
 
-def _work(job: Job, number: int) -> None:
+def _run_worker(job: SearchJob, number: int) -> None:
     """The life of a further worker; what it leaves undone the others take over."""
     warnings.simplefilter("ignore")
     warnings.simplefilter("default", LGDWarning)
-    settle()
+    configure_worker()
     try:
         with database_faults(job.storage):
             study = job.open(resume=True, worker=number)
-            with stop_on_signals() as stop, Worker(study, job.trials) as worker:
+            with stop_on_signals() as stop, job.worker(study) as worker:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first worker hears it, ends us
-                search(job.quest, study, worker, stop=stop)
+                search(job.problem, study, worker, stop=stop)
     except LGDError as error:
         if not isinstance(error, StoppedError):  # which the first worker says for all
             print(f"lgdgcn: worker {number + 1}: {one_line(error)}", file=sys.stderr)  # noqa: T201

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, stdev
+from statistics import fmean, quantiles, stdev
 from typing import Any
 
 import optuna
@@ -14,20 +14,28 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import StopRequest
-from lgdgcn.tune.contest import OUT_OF_MEMORY, Contestant, compete, groups
 from lgdgcn.tune.space import Space
+from lgdgcn.tune.trials import OUT_OF_MEMORY, TrialRun, group_by_architecture, train_trials
 from lgdgcn.tune.workers import Worker
 
-__all__ = ["Finalist", "Quest", "final", "sampler", "search"]
+__all__ = [
+    "Finalist",
+    "LowerThirdPruner",
+    "SearchProblem",
+    "sampler",
+    "search",
+    "train_finalists",
+]
 
 FINALISTS = 6  # trials that are trained again
 FRESH_SEEDS = 8  # on seeds that no trial has seen
 _FIRST_FRESH_SEED = 1000
+_ENOUGH_SCORES = 9  # at a rung, before any trial is judged by them
 _WAIT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Quest:
+class SearchProblem:
     """What is searched for: the best settings of a model on a graph."""
 
     source: GraphSource
@@ -63,9 +71,107 @@ class Quest:
             )
 
     @property
-    def batch(self) -> int:
+    def batch_size(self) -> int:
         """Trials to ask for at once: enough for one full population of a GPU."""
         return max(1, (64 if self.device.type == "cuda" else 12) // self.seeds)
+
+
+def sampler(seed: int | None) -> "optuna.samplers.BaseSampler":
+    """Tree-structured Parzen estimators; unfinished trials count as bad, so a batch spreads out."""
+    return optuna.samplers.TPESampler(
+        seed=seed, multivariate=True, constant_liar=True, n_startup_trials=20
+    )
+
+
+class LowerThirdPruner(optuna.pruners.BasePruner):
+    """Prunes a trial that is in the lower third of all that have come as far.
+
+    Optuna's own pruners compare with trials that are complete, or by who came first; here a batch
+    of trials comes to a rung together.
+    """
+
+    def prune(self, study: "optuna.Study", trial: "optuna.trial.FrozenTrial") -> bool:
+        """Whether the trial's last reported score is in the lower third."""
+        step = trial.last_step
+        if step is None:
+            return False
+        trials = study.get_trials(deepcopy=False)
+        scores = [t.intermediate_values[step] for t in trials if step in t.intermediate_values]
+        if len(scores) < _ENOUGH_SCORES:
+            return False
+        return bool(trial.intermediate_values[step] < quantiles(scores, n=3)[0])
+
+
+def search(
+    problem: SearchProblem,
+    study: "optuna.Study",
+    worker: Worker,
+    on_change: Callable[[], None] = lambda: None,
+    stop: StopRequest | None = None,
+) -> None:
+    """Work on a study until its trials are used up, by this and all other workers."""
+    graphs = problem.graphs(range(problem.seeds))
+    for data in graphs.values():
+        problem.check(data)
+
+    def on_epoch() -> None:
+        on_change()
+        if stop:
+            done = len(_complete_trials(study))
+            stop.check(f"stopped with {done} trials complete; go on with --resume")
+
+    while True:
+        claimed = worker.ask(problem.batch_size)
+        if not claimed:
+            if not worker.others_running:
+                return
+            time.sleep(_WAIT_SECONDS)  # another worker may die, its trials would be ours
+            on_epoch()
+            continue
+        _train_claimed(problem, worker, claimed, graphs, on_epoch)
+
+
+def _train_claimed(
+    problem: SearchProblem,
+    worker: Worker,
+    claimed: "Sequence[optuna.Trial]",
+    graphs: Mapping[int, Data],
+    on_epoch: Callable[[], None],
+) -> None:
+    """Train a batch of trials and tell the study of each when it is finished."""
+    trials = {trial.number: trial for trial in claimed}
+    runs = []
+    for trial in claimed:
+        settings = problem.space.settings_of(_suggest(trial, problem.space))
+        runs.append(TrialRun(trial.number, settings, range(problem.seeds)))
+
+    def tell(run: TrialRun) -> None:
+        score = None if run.failure else run.score  # no score fails the trial, and only it
+        notes = {"failure": run.failure} if run.failure else {"scores": run.scores}
+        worker.tell(trials[run.number], score, pruned=run.pruned, notes=notes)
+        on_epoch()
+
+    train_trials(
+        runs,
+        graphs,
+        problem.model,
+        problem.device,
+        on_finished=tell,
+        on_rung=lambda run, rung: _report(worker, trials[run.number], run, rung),
+        should_prune=lambda run: not run.failure and trials[run.number].should_prune(),
+        on_epoch=on_epoch,
+    )
+
+
+def _report(worker: Worker, trial: "optuna.Trial", run: TrialRun, rung: int) -> None:
+    """Say how a trial stands; one that others have taken over is not ours to go on with."""
+    if not worker.report(trial, run.score, rung):
+        run.failure = "taken over by another worker"
+
+
+def _suggest(trial: "optuna.Trial", space: Space) -> dict[str, Any]:
+    """Draw a value for every searched setting."""
+    return {name: trial._suggest(name, kind) for name, kind in space.distributions().items()}
 
 
 @dataclass(frozen=True)
@@ -88,138 +194,73 @@ class Finalist:
         return stdev(self.scores) if len(self.scores) > 1 else 0.0
 
 
-def sampler(seed: int | None) -> "optuna.samplers.BaseSampler":
-    """Tree-structured Parzen estimators; unfinished trials count as bad, so a batch spreads out."""
-    return optuna.samplers.TPESampler(
-        seed=seed, multivariate=True, constant_liar=True, n_startup_trials=20
-    )
-
-
-def search(
-    quest: Quest,
-    study: "optuna.Study",
-    worker: Worker,
-    on_change: Callable[[], None] = lambda: None,
-    stop: StopRequest | None = None,
-) -> None:
-    """Work on a study until its trials are used up, by this and all other workers."""
-    graphs = quest.graphs(range(quest.seeds))
-    for data in graphs.values():
-        quest.check(data)
-
-    def look() -> None:
-        on_change()
-        if stop:
-            stop.check(f"stopped with {len(_done(study))} trials complete; go on with --resume")
-
-    while True:
-        asked = worker.ask(quest.batch)
-        if not asked:
-            if not worker.others_running:
-                return
-            time.sleep(_WAIT_SECONDS)  # another worker may die, its trials would be ours
-            look()
-            continue
-        _try(quest, worker, asked, graphs, look)
-
-
-def _try(
-    quest: Quest,
-    worker: Worker,
-    asked: "Sequence[optuna.Trial]",
-    graphs: Mapping[int, Data],
-    look: Callable[[], None],
-) -> None:
-    """Train a batch of trials and tell the study of each when it is over."""
-    trials = {trial.number: trial for trial in asked}
-    contestants = []
-    for trial in asked:
-        settings = quest.space.settings_of(_suggest(trial, quest.space))
-        contestants.append(Contestant(trial.number, settings, range(quest.seeds)))
-    over = compete(
-        contestants,
-        graphs,
-        quest.model,
-        quest.device,
-        on_rung=lambda one, rung: _report(worker, trials[one.number], one, rung),
-        hopeless=lambda one: not one.failure and trials[one.number].should_prune(),
-        on_epoch=look,
-    )
-    for one in over:
-        score = None if one.failure else one.score  # no score fails the trial, and only it
-        notes = {"failure": one.failure} if one.failure else {"scores": one.scores}
-        worker.tell(trials[one.number], score, pruned=one.given_up, notes=notes)
-        look()
-
-
-def _report(worker: Worker, trial: "optuna.Trial", one: Contestant, rung: int) -> None:
-    """Say how a trial stands; one that others have taken over is not ours to go on with."""
-    if not worker.report(trial, one.score, rung):
-        one.failure = "taken over by another worker"
-
-
-def _suggest(trial: "optuna.Trial", space: Space) -> dict[str, Any]:
-    """Draw a value for every searched setting."""
-    return {name: trial._suggest(name, kind) for name, kind in space.distributions().items()}
-
-
-def final(
-    quest: Quest, study: "optuna.Study", on_epoch: Callable[[], None] = lambda: None
+def train_finalists(
+    problem: SearchProblem, study: "optuna.Study", on_epoch: Callable[[], None] = lambda: None
 ) -> list[Finalist]:
     """Train the best trials again on fresh seeds; the first of the result is the winner.
 
     The best of many noisy scores is partly luck; scores of fresh seeds are not. Those of a trial
-    are kept in the study as soon as all its seeds are over, and are not trained again when it is
-    resumed; two machines that come here at the same time may both train a trial.
+    are kept in the study as soon as all its seeds are finished, and are not trained again when it
+    is resumed; two machines that come here at the same time may both train a trial.
 
     Raises:
         InputError: No trial is complete, or none of the best has a score on fresh seeds.
     """
-    best = sorted(_done(study), key=lambda trial: trial.value, reverse=True)[:FINALISTS]
+    best = sorted(_complete_trials(study), key=lambda trial: trial.value, reverse=True)[:FINALISTS]
     if not best:
         raise InputError("no trial has come to an end, so there is no winner; search longer")
-    first = max(_FIRST_FRESH_SEED, quest.seeds)
+    first = max(_FIRST_FRESH_SEED, problem.seeds)
     seeds = range(first, first + FRESH_SEEDS)
+    runs = [TrialRun(t.number, problem.space.settings_of(t.params), seeds) for t in best]
     graphs: dict[int, Data] = {}
-    for group in groups([_again(quest, trial, seeds) for trial in best]):
+
+    def keep(run: TrialRun) -> None:
+        if run.factors:
+            study.set_user_attr(_factors_key(run.number), run.factors)
+        if run.failure != OUT_OF_MEMORY:  # which another device may have
+            study.set_user_attr(_scores_key(run.number), [] if run.failure else run.scores)
+
+    for group in group_by_architecture(runs):
         kept = study.user_attrs  # read anew: another machine may be at it too
-        new = [one for one in group if _fresh(one.number) not in kept]
+        new = [run for run in group if _scores_key(run.number) not in kept]
         if not new:
             continue
-        graphs = graphs or quest.graphs(seeds)
-        again = compete(new, graphs, quest.model, quest.device, on_epoch=on_epoch, measured=True)
-        for one in again:
-            if one.factors:
-                study.set_user_attr(_factors(one.number), one.factors)
-            if one.failure != OUT_OF_MEMORY:  # which another device may have
-                study.set_user_attr(_fresh(one.number), [] if one.failure else one.scores)
+        graphs = graphs or problem.graphs(seeds)
+        train_trials(
+            new,
+            graphs,
+            problem.model,
+            problem.device,
+            on_finished=keep,
+            on_epoch=on_epoch,
+            measure_factors=True,
+        )
     kept = study.user_attrs
     finalists = [
-        Finalist(trial.number, trial.params, tuple(scores), kept.get(_factors(trial.number), {}))
-        for trial in best
-        if (scores := kept.get(_fresh(trial.number)))
+        Finalist(t.number, t.params, tuple(scores), kept.get(_factors_key(t.number), {}))
+        for t in best
+        if (scores := kept.get(_scores_key(t.number)))
     ]
     if not finalists:
         raise InputError(
             "the best trials all diverge or run out of memory on fresh seeds; "
             "search longer, lower lr or use another --device"
         )
-    return sorted(finalists, key=lambda one: one.mean, reverse=True)
+    return sorted(finalists, key=lambda finalist: finalist.mean, reverse=True)
 
 
-def _again(quest: Quest, trial: "optuna.trial.FrozenTrial", seeds: range) -> Contestant:
-    return Contestant(trial.number, quest.space.settings_of(trial.params), seeds)
-
-
-def _fresh(number: int) -> str:
+def _scores_key(number: int) -> str:
     """The study's attribute with a trial's scores on fresh seeds; empty where it diverged."""
     return f"fresh:{number}"
 
 
-def _factors(number: int) -> str:
-    """The study's attribute with how well a finalist's models tell factors apart."""
+def _factors_key(number: int) -> str:
+    """The study's attribute with a finalist's factor metrics."""
     return f"factors:{number}"
 
 
-def _done(study: "optuna.Study") -> "list[optuna.trial.FrozenTrial]":
-    return [t for t in study.trials if t.state == optuna.trial.TrialState.COMPLETE]
+def _complete_trials(study: "optuna.Study") -> "list[optuna.trial.FrozenTrial]":
+    trials: list[optuna.trial.FrozenTrial] = study.get_trials(
+        states=(optuna.trial.TrialState.COMPLETE,)
+    )
+    return trials

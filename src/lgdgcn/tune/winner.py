@@ -10,49 +10,53 @@ import optuna
 from lgdgcn.config import Settings, preset, preset_names, to_toml
 from lgdgcn.data.source import GraphSource
 from lgdgcn.storage import write_text
-from lgdgcn.tune.search import Finalist, Quest
+from lgdgcn.tune.search import Finalist, SearchProblem
 
 __all__ = ["graph_options", "preset_text", "write_preset"]
 
 
 def write_preset(
-    folder: Path, quest: Quest, study: "optuna.Study", finalists: list[Finalist], command: str
+    folder: Path,
+    problem: SearchProblem,
+    study: "optuna.Study",
+    finalists: list[Finalist],
+    command: str,
 ) -> Path:
     """Write ``DATASET-MODEL[-VARIANT].toml`` into a folder and return its path."""
-    graph = quest.source.preset_name or "graph"
-    variant = quest.space.settings.get("variant")
-    names = preset_names(graph, quest.model, variant)
+    graph = problem.source.preset_name or "graph"
+    variant = problem.space.settings.get("variant")
+    names = preset_names(graph, problem.model, variant)
     path = folder / f"{names[1] if variant is None else names[0]}.toml"
-    write_text(path, preset_text(quest, study, finalists, command))
+    write_text(path, preset_text(problem, study, finalists, command))
     return path
 
 
 def preset_text(
-    quest: Quest, study: "optuna.Study", finalists: list[Finalist], command: str
+    problem: SearchProblem, study: "optuna.Study", finalists: list[Finalist], command: str
 ) -> str:
     """The file: how it was found, what it scored on validation, and the settings."""
     winner = finalists[0]
-    settings = quest.space.settings_of(winner.params).as_dict()
+    settings = problem.space.settings_of(winner.params).as_dict()
     default = Settings().as_dict()
-    variant = quest.space.settings.get("variant")
-    shipped = preset(quest.source.preset_name, quest.model, variant)  # train starts from these
-    named = {*winner.params, *quest.space.settings, *shipped}
+    variant = problem.space.settings.get("variant")
+    shipped = preset(problem.source.preset_name, problem.model, variant)  # train starts from these
+    named = {*winner.params, *problem.space.settings, *shipped}
     chosen = {k: _short(v) for k, v in settings.items() if k in named or v != default[k]}
     states = [trial.state.name for trial in study.trials]
     about: dict[str, Any] = {
         "search": command,
         "trials": states.count("COMPLETE") + states.count("PRUNED"),
         "pruned": states.count("PRUNED"),
-        "seeds": quest.seeds,
+        "seeds": problem.seeds,
         "finalists": f"best {len(finalists)} trained again on {len(winner.scores)} fresh seeds",
         "validation": round(winner.mean, 4),
         "validation_std": round(winner.std, 4),
         **{name: round(value, 4) for name, value in winner.factors.items()},
     }
-    use = f"# lgdgcn train {json.dumps(quest.source.dataset, ensure_ascii=False)[1:-1]}"
-    use += "" if quest.model == "lgdgcn" else f" --model {quest.model}"
+    use = f"# lgdgcn train {json.dumps(problem.source.dataset, ensure_ascii=False)[1:-1]}"
+    use += "" if problem.model == "lgdgcn" else f" --model {problem.model}"
     use += f" --variant {variant}" if variant not in (None, "paper") else ""
-    use += "".join(f" {option}" for option in graph_options(quest.source))
+    use += "".join(f" {option}" for option in graph_options(problem.source))
     day = f"date = {date.today().isoformat()}\n"
     return f"{use}\n{to_toml('preset', about)}{day}\n{to_toml('settings', chosen)}"
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own for a while, from the binaries of the system."""
+"""Databases to test with: SQLite files, and a PostgreSQL server from the system's binaries."""
 
 import os
 import pwd
@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, text
+
+from lgdgcn.tune.database import StudyAddress
 
 USER, PASSWORD = "tuner", "s3cret/pa:ss"  # with characters that addresses must escape
 
@@ -72,3 +75,11 @@ def running_server() -> Iterator[str]:
             run(control, "-D", data, "-m", "immediate", "-w", "stop")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def execute(storage: str, order: str) -> None:
+    """Tell a database something, past Optuna."""
+    engine = create_engine(StudyAddress.read(storage).url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(order))
+    engine.dispose()

@@ -6,8 +6,7 @@ import optuna
 import torch
 
 from lgdgcn.data.source import GraphSource
-from lgdgcn.tune.pruning import LowerThird
-from lgdgcn.tune.search import Quest, sampler
+from lgdgcn.tune.search import LowerThirdPruner, SearchProblem, sampler
 from lgdgcn.tune.space import Space
 
 GRAPH = GraphSource("synthetic:nodes=60,factors=2,classes=3")
@@ -20,20 +19,20 @@ RANGES = {
 }
 
 
-def quest_of(
+def problem_of(
     ranges: dict[str, Any] = RANGES,
     *,
     source: GraphSource = GRAPH,
     model: str = "mlp",
     seeds: int = 3,
     **settings: Any,
-) -> Quest:
-    return Quest(source, model, Space(ranges, {**FIXED, **settings}), seeds, CPU)
+) -> SearchProblem:
+    return SearchProblem(source, model, Space(ranges, {**FIXED, **settings}), seeds, CPU)
 
 
 def new_study(seed: int = 0) -> optuna.Study:
     """In memory, as a search opens it."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna.create_study(
-        study_name="study", direction="maximize", sampler=sampler(seed), pruner=LowerThird()
+        study_name="study", direction="maximize", sampler=sampler(seed), pruner=LowerThirdPruner()
     )

@@ -1,8 +1,7 @@
-"""Where a study is kept: a local journal file, or any database Optuna knows by its address."""
+"""Studies: a new one, or one that goes on if it is of the same search."""
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import optuna
@@ -10,14 +9,13 @@ import optuna
 from lgdgcn.errors import InputError
 from lgdgcn.storage import to_json
 from lgdgcn.train.identity import differences
-from lgdgcn.tune.database import Address, open_database
-from lgdgcn.tune.journal import open_journal
+from lgdgcn.tune.database import StudyAddress, connect
 
 __all__ = ["LONGEST_NAME", "check_name", "open_study"]
 
 LONGEST_NAME = 64  # of a study
 _NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_NAME}}}")
-_MOST_SHOWN = 8  # differences in one message
+_MAX_DIFFERENCES = 8  # in one message
 
 
 def open_study(
@@ -33,8 +31,8 @@ def open_study(
 
     Args:
         name: Name of the study.
-        storage: Address of a database (``postgresql://user@host/base``, ``sqlite:///study.db``) or
-            path of a journal file.
+        storage: Path of an SQLite file, or a URL (``postgresql://user@host/base``,
+            ``sqlite:///study.db``).
         space: All that makes two searches the same one, in types JSON has: model, graph, ranges,
             fixed settings, seeds. Kept as the study's user attribute ``search``.
         resume: Whether the study must exist already; otherwise it must not.
@@ -48,35 +46,33 @@ def open_study(
         InputError: The name, the storage or the study cannot be used, or another search was asked.
     """
     check_name(name)
+    address = StudyAddress.read(storage)
+    if resume and address.file and not address.file.exists():
+        raise _no_study(name, address)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    address = Address.read(storage) if "://" in storage else None
-    shown = str(address or storage)
-    file = address.file if address else _journal_path(storage)
-    if resume and file is not None and not file.exists():
-        raise _no_study(name, shown)
-    opened = open_database(address) if address else open_journal(_journal_path(storage))
+    opened = connect(address)
     try:
         exists = name in optuna.get_all_study_names(opened)
         if resume and not exists:
-            raise _no_study(name, shown)
+            raise _no_study(name, address)
         if exists and not resume:
-            raise _exists(name, shown)
+            raise _exists(name, address)
         how = {"study_name": name, "storage": opened, "sampler": sampler, "pruner": pruner}
         if not exists:
             study = optuna.create_study(direction="maximize", **how)
             study.set_user_attr("search", to_json(space))
             return study
         study = optuna.load_study(**how)
-        _check_same_search(study, to_json(space), shown)
+        _check_same_search(study, to_json(space), address)
         return study
     except optuna.exceptions.DuplicatedStudyError as error:  # somebody started it at this moment
-        raise _exists(name, shown) from error
+        raise _exists(name, address) from error
     except InputError:
         raise
     except Exception as error:  # each database fails in its own way
-        reason = address.reason(error) if address else repr(error)
         raise InputError(
-            f"cannot use study {name} in {shown}: {reason}; choose another --storage"
+            f"cannot use study {name} in {address}: {address.reason(error)}; "
+            "choose another --storage"
         ) from error
 
 
@@ -93,37 +89,34 @@ def check_name(name: str) -> None:
         )
 
 
-def _journal_path(storage: str) -> Path:
-    if not storage or "\0" in storage:
-        raise InputError(f"--storage {storage!r} is no path: name a file or a database address")
-    return Path(storage)
-
-
-def _exists(name: str, shown: str) -> InputError:
+def _exists(name: str, address: StudyAddress) -> InputError:
     return InputError(
-        f"study {name} already exists in {shown}: add --resume to go on, "
+        f"study {name} already exists in {address}: add --resume to go on, "
         "or choose another --storage or --out"
     )
 
 
-def _no_study(name: str, shown: str) -> InputError:
-    return InputError(f"there is no study {name} in {shown} to go on with: leave out --resume")
+def _no_study(name: str, address: StudyAddress) -> InputError:
+    return InputError(f"there is no study {name} in {address} to go on with: leave out --resume")
 
 
-def _check_same_search(study: optuna.Study, space: Mapping[str, Any], shown: str) -> None:
+def _check_same_search(
+    study: optuna.Study, space: Mapping[str, Any], address: StudyAddress
+) -> None:
     known = study.user_attrs.get("search")
     if known is None and not study.get_trials(deepcopy=False):  # killed right after the start
         study.set_user_attr("search", space)
         return
     if not isinstance(known, Mapping) or study.directions != [optuna.study.StudyDirection.MAXIMIZE]:
         raise InputError(
-            f"study {study.study_name} in {shown} was not made by lgdgcn tune: "
+            f"study {study.study_name} in {address} was not made by lgdgcn tune: "
             "choose another --storage or --out"
         )
     if found := differences(known, space):
-        more = f"; and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        rest = len(found) - _MAX_DIFFERENCES
+        more = f"; and {rest} more" if rest > 0 else ""
         raise InputError(
-            f"study {study.study_name} in {shown} is of another search: "
-            f"{'; '.join(found[:_MOST_SHOWN])}{more}; search the same space, "
+            f"study {study.study_name} in {address} is of another search: "
+            f"{'; '.join(found[:_MAX_DIFFERENCES])}{more}; search the same space, "
             "or choose another --storage or --out"
         )

@@ -1,4 +1,4 @@
-"""Trials trained together: each as if alone, scored by validation, given up when hopeless."""
+"""Trials trained together: each as if alone, scored by validation, pruned at the rungs."""
 
 from dataclasses import replace
 
@@ -6,12 +6,15 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
+from lgdgcn.data import synthetic_graph
+from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
+from lgdgcn.metrics.catalogue import HEADLINE
 from lgdgcn.train.member import Member
 from lgdgcn.train.population import Population
-from lgdgcn.tune import contest
-from lgdgcn.tune.contest import Contestant, compete
-from tune.quests import CPU, FIXED, GRAPH
+from lgdgcn.tune import trials
+from lgdgcn.tune.trials import TrialRun, factor_metrics, train_trials
+from tune.problems import CPU, FIXED, GRAPH
 
 SETTINGS = [
     Settings(**{**FIXED, "lr": lr, "dropout": dropout, "epochs": epochs})
@@ -28,10 +31,10 @@ def graph_of(source=GRAPH, seed=0):
 
 def run(settings, *, seeds=(0, 1, 2), model="mlp", graphs=None, **hooks):
     """Train trials to their end; in the order of their numbers."""
-    trials = [Contestant(number, one, seeds) for number, one in enumerate(settings)]
-    over = compete(trials, graphs or dict.fromkeys(seeds, graph_of()), model, CPU, **hooks)
-    assert sorted(one.number for one in over) == list(range(len(trials)))
-    return trials
+    runs = [TrialRun(number, one, seeds) for number, one in enumerate(settings)]
+    finished = train_trials(runs, graphs or dict.fromkeys(seeds, graph_of()), model, CPU, **hooks)
+    assert sorted(one.number for one in finished) == list(range(len(runs)))
+    return runs
 
 
 def scores_of(settings, **how):
@@ -85,7 +88,7 @@ def test_a_diverging_trial_fails_alone():
     assert "training diverged: " in bad.failure
     assert (first.failure, last.failure) == (None, None)
     assert [first.scores, last.scores] == scores_of(tame, model="gcn", graphs=graphs)
-    assert [runner.epoch for runner in first.runners] == [25] * 3
+    assert [run.epoch for run in first.runs] == [25] * 3
 
 
 def test_only_validation_counts():
@@ -104,29 +107,29 @@ def test_only_validation_counts():
 
 @pytest.fixture
 def low_rungs(monkeypatch):
-    monkeypatch.setattr(contest, "RUNGS", (5, 15))
+    monkeypatch.setattr(trials, "RUNGS", (5, 15))
 
 
 @pytest.mark.usefixtures("low_rungs")
-def test_hopeless_trials_stop_and_the_others_go_on():
+def test_poor_trials_are_pruned_and_the_others_go_on():
     seen, epochs = [], []
 
     def judge(one):
         seen.append(("asked", one.number))
         return one.number == 2 or (one.number == 0 and len(epochs) >= 15)
 
-    trials = run(
+    found = run(
         SETTINGS,
         on_rung=lambda one, rung: seen.append((rung, one.number)),
-        hopeless=judge,
+        should_prune=judge,
         on_epoch=lambda: epochs.append(1),
     )
-    assert [[runner.epoch for runner in one.runners] for one in trials] == [
+    assert [[run.epoch for run in one.runs] for one in found] == [
         [15] * 3,
         [12] * 3,
         [5] * 3,
     ]
-    assert [one.given_up for one in trials] == [True, False, True]
+    assert [one.pruned for one in found] == [True, False, True]
     assert seen == [
         *((5, number) for number in range(3)),  # all have reported before one is judged
         *(("asked", number) for number in range(3)),
@@ -137,20 +140,20 @@ def test_hopeless_trials_stop_and_the_others_go_on():
 
 
 @pytest.mark.usefixtures("low_rungs")
-def test_giving_up_changes_nothing_for_the_others():
-    found = run(SETTINGS, model="lgdgcn", hopeless=lambda one: one.number == 1)
+def test_pruning_changes_nothing_for_the_others():
+    found = run(SETTINGS, model="lgdgcn", should_prune=lambda one: one.number == 1)
     expected = run(SETTINGS, model="lgdgcn")
-    assert found[1].given_up
+    assert found[1].pruned
     for number in (0, 2):
         assert found[number].scores == pytest.approx(expected[number].scores, abs=1e-12)
 
 
 def test_a_trial_comes_to_a_rung_with_its_slowest_seed(monkeypatch):
-    monkeypatch.setattr(contest, "RUNGS", (8, 30))
+    monkeypatch.setattr(trials, "RUNGS", (8, 30))
     rungs = []
     settings = replace(SETTINGS[2], epochs=40, patience=5)
     (trial,) = run([settings], seeds=range(6), on_rung=lambda one, rung: rungs.append(rung))
-    lengths = [runner.epoch for runner in trial.runners]
+    lengths = [run.epoch for run in trial.runs]
     assert min(lengths) < max(lengths) < 40  # of early stopping
     assert rungs == [rung for rung in (8, 30) if max(lengths) > rung]
 
@@ -173,7 +176,7 @@ def sizes(monkeypatch, settings, seeds=(0, 1)):
         made.append([(member.settings.num_layers, member.seed) for member in members])
         return Population(graphs, members, model)
 
-    monkeypatch.setattr(contest, "Population", population)
+    monkeypatch.setattr(trials, "Population", population)
     run([replace(one, epochs=1) for one in settings], seeds=seeds)
     return made
 
@@ -185,15 +188,15 @@ def test_trials_of_one_architecture_are_trained_together(monkeypatch):
 
 
 def test_no_more_than_fit(monkeypatch):
-    monkeypatch.setattr(contest, "members_at_once", lambda *_: 5)
+    monkeypatch.setattr(trials, "members_at_once", lambda *_: 5)
     assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)] * 2, [(1, 0), (1, 1)]]
-    monkeypatch.setattr(contest, "members_at_once", lambda *_: 1)  # the seeds of a trial stay so
+    monkeypatch.setattr(trials, "members_at_once", lambda *_: 1)  # the seeds of a trial stay so
     assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)]] * 3
 
 
 def test_room_is_asked_for_the_largest_k(monkeypatch):
     asked = []
-    monkeypatch.setattr(contest, "members_at_once", lambda _, own, device: asked.append(own.k) or 9)
+    monkeypatch.setattr(trials, "members_at_once", lambda _, own, device: asked.append(own.k) or 9)
     run([replace(SETTINGS[0], epochs=1, k=k) for k in (2, 7, 3)], model="lgdgcn")
     assert asked == [7]
 
@@ -217,18 +220,18 @@ def fit_only(monkeypatch, fits):
                 raise torch.OutOfMemoryError
             return super().epoch()
 
-    monkeypatch.setattr(contest, "Population", Small)
+    monkeypatch.setattr(trials, "Population", Small)
     return made
 
 
 def test_trials_too_large_together_are_trained_in_halves(monkeypatch):
     expected = scores_of(SETTINGS)
-    monkeypatch.setattr(contest, "RUNGS", (2, 5))
+    monkeypatch.setattr(trials, "RUNGS", (2, 5))
     made = fit_only(monkeypatch, lambda rates: len(rates) < 2)
     rungs = []
-    trials = run(SETTINGS, on_rung=lambda one, rung: rungs.append((one.number, rung)))
-    assert [one.failure for one in trials] == [None] * 3
-    assert [one.scores for one in trials] == [pytest.approx(scores) for scores in expected]
+    found = run(SETTINGS, on_rung=lambda one, rung: rungs.append((one.number, rung)))
+    assert [one.failure for one in found] == [None] * 3
+    assert [one.scores for one in found] == [pytest.approx(scores) for scores in expected]
     assert made == [[0.01, 0.05, 0.3], [0.01], [0.05, 0.3], [0.05], [0.3]]
     assert sorted(rungs) == [(n, rung) for n in range(3) for rung in (2, 5)]  # none came twice
 
@@ -243,20 +246,63 @@ def test_a_trial_too_large_by_itself_fails_alone(monkeypatch):
     assert last.scores == pytest.approx(expected[2])
 
 
-def test_who_was_over_before_the_memory_was_is_yielded_once(monkeypatch):
+def test_who_finished_before_memory_ran_out_is_yielded_once(monkeypatch):
     def retire(self, places):
         if len(list(places)) < len(self.places):  # the others are brought together again
             raise torch.OutOfMemoryError
 
     monkeypatch.setattr(Population, "retire", retire)
-    trials = run(SETTINGS)  # of different length; asserts that each comes once
-    assert [one.failure for one in trials] == [None] * 3
+    found = run(SETTINGS)  # of different length; asserts that each comes once
+    assert [one.failure for one in found] == [None] * 3
 
 
 def test_a_graph_too_large_is_one_error(monkeypatch):
     def prepared(*_):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(contest, "prepared_alike", prepared)
+    monkeypatch.setattr(trials, "prepared_alike", prepared)
     with pytest.raises(InputError, match=r"ran out of memory .* use --device cpu"):
         run(SETTINGS)
+
+
+# Factor metrics
+
+SMALL = Settings(factors=2, hidden_channels=8, epochs=3)
+
+
+def graph_with_factors():
+    made = synthetic_graph(nodes=120, classes=3, factors=2, average_degree=10)
+    data = canonical(made)
+    data.y_factor = made.y_factor
+    return data
+
+
+def trained(data, model="lgdgcn"):
+    population = Population(data, [Member(SMALL, 0), Member(SMALL, 1)], model)
+    population.train()
+    return population
+
+
+def test_factor_metrics_are_the_mean_of_the_members():
+    population = trained(graph_with_factors())
+    both, first, second = (factor_metrics(population, indices) for indices in ([0, 1], [0], [1]))
+    assert list(both) == list(HEADLINE)
+    for name in HEADLINE:
+        assert both[name] == (first[name] + second[name]) / 2
+
+
+def test_factors_of_test_nodes_are_not_looked_at():
+    data, other = graph_with_factors(), graph_with_factors()
+    hidden = other.test_mask.nonzero().view(-1)
+    other.y_factor[hidden] = other.y_factor[hidden.flip(0)]
+    assert factor_metrics(trained(data), [0]) == factor_metrics(trained(other), [0])
+
+
+def test_models_without_factors_have_no_metrics_and_others_on_demand():
+    assert factor_metrics(trained(graph_with_factors(), "gcn"), [0]) == {}
+    graphs = dict.fromkeys(range(2), graph_with_factors())
+    for measured in (False, True):
+        (found,) = run(
+            [SMALL], seeds=range(2), model="lgdgcn", graphs=graphs, measure_factors=measured
+        )
+        assert list(found.factors) == (list(HEADLINE) if measured else [])
