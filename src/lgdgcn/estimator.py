@@ -20,7 +20,7 @@ from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import select_device
 from lgdgcn.train.checkpoint import refuse_foreign
-from lgdgcn.train.seeds import train_seeds
+from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["LGDClassifier"]
@@ -154,8 +154,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
         graph = canonical(data, require_labels=True)
         settings = resolve(preset("", "lgdgcn", given["variant"]), given)
-        results, self.trained_ = train_seeds(lambda _: graph, settings, "lgdgcn", [seed], device)
-        self.result_ = results[0]
+        self.result_, self.trained_ = train_seed(graph, settings, "lgdgcn", seed, device)
         for warning in self.result_.warnings:
             warnings.warn(warning, LGDWarning, stacklevel=2)
         self.classes_ = np.asarray(self.trained_.classes)

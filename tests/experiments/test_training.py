@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from lgdgcn.train.session import train_seeds
 
 from experiments.tiny import GRAPH, cell
 from lgdgcn.data.source import GraphSource
@@ -20,7 +21,6 @@ from lgdgcn.experiments.training import merged, train_cells
 from lgdgcn.models import build
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.run_lock import RunLock
-from lgdgcn.train.session import train_seeds
 
 CPU = torch.device("cpu")
 

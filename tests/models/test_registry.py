@@ -10,7 +10,7 @@ from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
 from lgdgcn.models.population import stack
-from lgdgcn.train.objective import objective
+from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from models.toy import toy_graph
@@ -83,7 +83,7 @@ def total_loss(network, data, task):
     targets = Targets.of([data], "train_mask")
     weights = {"space": torch.tensor([0.5]), "diversity": torch.tensor([0.01])}
     output = output._replace(logits=targets.pick(output.logits))
-    return objective(network, output, task, targets, data.edge_index, weights)["total"]
+    return loss_terms(network, output, task, targets, data.edge_index, weights)["total"]
 
 
 @EVERY

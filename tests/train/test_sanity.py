@@ -7,15 +7,15 @@ from lgdgcn.config import Settings
 from lgdgcn.data.registry import load
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import DivergedError
-from lgdgcn.models import MODELS, LGDOutput
+from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.nn import VARIANTS
-from lgdgcn.train.member import Member, MemberState, Progress
-from lgdgcn.train.population import Population
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
-from lgdgcn.train.session import train_seed
+from lgdgcn.train.seeds import train_seed
+from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 
 CPU = torch.device("cpu")
@@ -140,9 +140,9 @@ def verdict(task, progress, logits, data=None):
     """What is said of a training that went like this."""
     data = toy_graph() if data is None else data
     settings = Settings(**SMALL)
-    model = Population(data, [Member(settings)], "gcn").model(0)
+    model = Trainer(data, [Member(settings)], "gcn").model(0)
     trained = TrainedModel("gcn", model, settings, task, [0, 1, 2], 12)
-    return sanity_warnings(trained, data, LGDOutput(logits, []), progress)
+    return sanity_warnings(trained, data, NodeOutput(logits, []), progress)
 
 
 def one_hot(y):
@@ -153,44 +153,44 @@ def test_a_score_that_never_moves_or_is_best_at_once():
     y, task = toy_graph().y, Task(3, False)
     logits = one_hot(y)
     logits[toy_graph().val_mask.nonzero()[0]] *= -1  # one of the nine is wrong
-    good = Progress(50, 20, 8 / 9, 0.5, lowest_score=0.3, first_loss=1.1, last_loss=0.2)
+    good = TrainState(50, 20, 8 / 9, 0.5, lowest_score=0.3, first_loss=1.1, last_loss=0.2)
     assert verdict(task, good, logits) == []
-    still = Progress(50, 20, 8 / 9, 0.5, lowest_score=8 / 9, first_loss=1.1, last_loss=0.2)
+    still = TrainState(50, 20, 8 / 9, 0.5, lowest_score=8 / 9, first_loss=1.1, last_loss=0.2)
     (warning,) = verdict(task, still, logits)
     assert warning.startswith("the validation accuracy was the same in all 50 epochs; ")
-    assert verdict(task, Progress(9, 5, 8 / 9, 0.5, lowest_score=8 / 9), logits) == []
-    perfect = Progress(50, 20, 1.0, 0.5, lowest_score=1.0)
+    assert verdict(task, TrainState(9, 5, 8 / 9, 0.5, lowest_score=8 / 9), logits) == []
+    perfect = TrainState(50, 20, 1.0, 0.5, lowest_score=1.0)
     assert verdict(task, perfect, one_hot(y)) == []
-    first = Progress(50, 1, 8 / 9, 0.5, lowest_score=0.3)
+    first = TrainState(50, 1, 8 / 9, 0.5, lowest_score=0.3)
     (warning,) = verdict(task, first, logits)
     assert warning.startswith("the kept epoch is the first of 50; ")
-    assert verdict(task, Progress(1, 1, 8 / 9, 0.5, lowest_score=8 / 9), logits) == []
+    assert verdict(task, TrainState(1, 1, 8 / 9, 0.5, lowest_score=8 / 9), logits) == []
 
 
 def test_without_validation_the_training_nodes_are_looked_at():
     data = toy_graph()
     data.val_mask &= False
     task = Task(3, False)
-    ended = Progress(50, 50, lowest_score=0.0, first_loss=1.1, last_loss=0.5)
+    ended = TrainState(50, 50, lowest_score=0.0, first_loss=1.1, last_loss=0.5)
     assert verdict(task, ended, one_hot(data.y), data) == []
     (warning,) = verdict(task, ended, torch.ones(36, 3), data)
     assert warning.startswith("the training accuracy of the kept epoch is 33.3 %")
-    exploded = Progress(50, 50, lowest_score=0.0, first_loss=1.1, last_loss=500.0)
+    exploded = TrainState(50, 50, lowest_score=0.0, first_loss=1.1, last_loss=500.0)
     with pytest.raises(DivergedError, match="500 in the last of 50 epochs"):
         verdict(task, exploded, torch.ones(36, 3), data)
 
 
 def test_the_course_of_a_training_survives_a_stop(tmp_path):
     settings = Settings(**SMALL | {"epochs": 6})
-    whole = Population(toy_graph(), [Member(settings)], "gcn")
+    whole = Trainer(toy_graph(), [Member(settings)], "gcn")
     reports = []
     whole.train(reports.append)
-    half = Population(toy_graph(), [Member(settings)], "gcn")
+    half = Trainer(toy_graph(), [Member(settings)], "gcn")
     for _ in range(3):
         half.epoch()
-    rest = Population(toy_graph(), [Member(settings)], "gcn", [half.state(0)])
+    rest = Trainer(toy_graph(), [Member(settings)], "gcn", [half.state(0)])
     rest.train()
-    found, want = rest.states[0].progress, whole.states[0].progress
+    found, want = rest.states[0].progress(), whole.states[0].progress()
     scores = [report.metrics["val_accuracy"] for report in reports]
     assert want.lowest_score == found.lowest_score == min(scores)
     assert want.first_loss == found.first_loss == reports[0].metrics["classification"]
@@ -198,11 +198,9 @@ def test_the_course_of_a_training_survives_a_stop(tmp_path):
 
 
 def test_what_an_earlier_version_saved_is_not_doubted():
-    state = MemberState(
-        Progress(**{"epoch": 3, "best_epoch": 2, "best_score": 0.4, "best_loss": 1})
-    )
-    assert state.progress.lowest_score is state.progress.first_loss is None
-    old = Progress(40, 20, 8 / 9, 0.5)
+    state = TrainState(**{"epoch": 3, "best_epoch": 2, "best_score": 0.4, "best_loss": 1})
+    assert state.lowest_score is state.first_loss is None
+    old = TrainState(40, 20, 8 / 9, 0.5)
     assert verdict(Task(3, False), old, one_hot(toy_graph().y)) == []
 
 

@@ -10,10 +10,10 @@ from lgdgcn.config import preset, resolve
 from lgdgcn.data import synthetic_graph
 from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics import edge_attribution
-from lgdgcn.train.member import Member
-from lgdgcn.train.population import Population
-from lgdgcn.train.session import train_seed
-from lgdgcn.train.stacking import lone_model
+from lgdgcn.train.members import new_model
+from lgdgcn.train.seeds import train_seed
+from lgdgcn.train.state import Member
+from lgdgcn.train.trainer import Trainer
 
 GRAPH = synthetic_graph(factors=3, nodes=200, classes=4, average_degree=20, seed=0)
 SIZES = {"factors": 3, "hidden_channels": 12, "epochs": 150}
@@ -42,8 +42,8 @@ def test_every_factor_knows_its_classes_on_nodes_it_was_not_told():
     shares = model.model.classifier.shares().view(3, 4, 3, 4)  # [factor, class] of labels and units
     factor = shares.sum((1, 3)).argmax(1)
     assert factor.unique().numel() == 3
-    place = shares[torch.arange(3), :, factor].argmax(-1)  # [factor, class] -> unit's class
-    predicted = place.gather(1, GRAPH.y_factor.t()).t()
+    index = shares[torch.arange(3), :, factor].argmax(-1)  # [factor, class] -> unit's class
+    predicted = index.gather(1, GRAPH.y_factor.t()).t()
     right = (certain[:, factor] == predicted)[GRAPH.test_mask]
     assert right.float().mean() > 0.9
 
@@ -58,7 +58,7 @@ def test_groups_are_those_of_the_training_nodes_alone():
     settings = resolve(preset("any", "lgdgcn", "sharp"), SIZES)
 
     def start(graph):
-        return lone_model("lgdgcn", Member(settings), graph, graph.y.size(1)).classifier.start
+        return new_model("lgdgcn", Member(settings), graph, graph.y.size(1)).classifier.start
 
     other = GRAPH.clone()
     hidden = (~other.train_mask).nonzero().squeeze(1)
@@ -69,9 +69,9 @@ def test_groups_are_those_of_the_training_nodes_alone():
     split = GRAPH.clone()
     split.train_mask, split.val_mask = split.val_mask, split.train_mask
     split.y[GRAPH.train_mask] = torch.eye(12)[0]  # now validation nodes
-    population = Population([GRAPH, split], [Member(settings), Member(settings, 1)])
-    for place, graph in enumerate((GRAPH, split)):
-        assert torch.equal(population.model(place).classifier.start, start(graph))
+    trainer = Trainer([GRAPH, split], [Member(settings), Member(settings, 1)])
+    for index, graph in enumerate((GRAPH, split)):
+        assert torch.equal(trainer.model(index).classifier.start, start(graph))
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_too_few_classes_are_said_once(changes, words):
     settings = resolve(preset("any", "lgdgcn", "sharp"), SIZES, {"epochs": 1}, changes)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", LGDWarning)
-        population = Population(GRAPH, [Member(settings), Member(settings, 1)])
-        population.train()
-        population.model(0)
+        trainer = Trainer(GRAPH, [Member(settings), Member(settings, 1)])
+        trainer.train()
+        trainer.model(0)
     assert len(seen) == (words is not None)
     assert all(re.search(words, str(one.message)) for one in seen)
 

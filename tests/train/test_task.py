@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from lgdgcn.config import Settings
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
-from lgdgcn.train.objective import objective
+from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.scores import average_precision, best_threshold, f1_scores
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
@@ -247,7 +247,7 @@ def test_the_objective_is_equation_7(seed, multi_label, variant):
     weights = {name: torch.tensor(own, dtype=torch.float64) for name, own in given.items()}
     targets = Targets.of([data], "train_mask")
     output = output._replace(logits=targets.pick(output.logits))
-    terms = objective(network, output, task, targets, data.edge_index, weights)
+    terms = loss_terms(network, output, task, targets, data.edge_index, weights)
     names = {"classification", "space", "diversity", "total"}
     assert set(terms) == (names | {"edge"} if variant == "sharp" else names)
     for member, model in enumerate(models):
@@ -281,7 +281,7 @@ def test_a_baseline_has_one_term():
     targets = Targets.of([data], "train_mask")
     weights = dict.fromkeys(("space", "diversity", "edge"), torch.ones(2))
     output = network.disentangle(data.x, data.edge_index, pick=targets.pick)
-    terms = objective(network, output, Task.of(data), targets, data.edge_index, weights)
+    terms = loss_terms(network, output, Task.of(data), targets, data.edge_index, weights)
     assert list(terms) == ["classification", "total"]
     assert terms["total"] is terms["classification"]
     assert terms["total"].shape == (2,)

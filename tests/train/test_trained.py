@@ -16,7 +16,7 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import MODELS
 from lgdgcn.train.checkpoint import save_weights
-from lgdgcn.train.session import train_seed
+from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.trained import TrainedModel, prepared
 from models.toy import toy_graph
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import optuna
 import pytest
 import torch
+from lgdgcn.train.population import Population
 
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train.population import Population
 from lgdgcn.tune import search as searching
 from lgdgcn.tune import trials as training
 from lgdgcn.tune.search import Finalist, LowerThirdPruner, sampler, search, train_finalists

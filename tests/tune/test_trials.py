@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from lgdgcn.train.member import Member
+from lgdgcn.train.population import Population
 
 from lgdgcn.config import Settings
 from lgdgcn.data import synthetic_graph
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import HEADLINE
-from lgdgcn.train.member import Member
-from lgdgcn.train.population import Population
 from lgdgcn.tune import trials
 from lgdgcn.tune.trials import TrialRun, factor_metrics, train_trials
 from tune.problems import CPU, FIXED, GRAPH

@@ -87,7 +87,6 @@ def tune(
     out.print(f"use it: lgdgcn {shlex.join(use)}", soft_wrap=True)
 
 
-<<<<<<< HEAD
 def _refuse_foreign(folder: Path) -> None:
     """Refuse a folder with files under our names and no sign that a search has made them."""
     if any(folder.glob("study.*")) or _is_ours(folder / "trials.csv"):
@@ -110,8 +109,6 @@ def _is_ours(table: Path) -> bool:
         return False
 
 
-def _search(job: Job, study: "optuna.Study", workers: int) -> list[Finalist]:
-=======
 def _search(job: SearchJob, study: "optuna.Study", workers: int) -> list[Finalist]:
     """Search with all workers, then train the best again in this process."""
     with stop_on_signals() as stop, trial_progress(study, job.trials) as on_change:

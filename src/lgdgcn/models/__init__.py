@@ -11,7 +11,16 @@ from lgdgcn.models.baselines import GAT, GCN, GCNII, MLP, APPNPNet, MoNet
 from lgdgcn.models.lgd_gcn import LGDGCN
 from lgdgcn.models.sharp import SharpGCN
 
-__all__ = ["LGDGCN", "MODELS", "ModelSpec", "NodeModel", "NodeOutput", "SharpGCN", "build", "settings_of"]
+__all__ = [
+    "LGDGCN",
+    "MODELS",
+    "ModelSpec",
+    "NodeModel",
+    "NodeOutput",
+    "SharpGCN",
+    "build",
+    "settings_of",
+]
 
 
 @dataclass(frozen=True)

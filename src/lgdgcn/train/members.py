@@ -22,7 +22,9 @@ _LARGEST_INTEGER = torch.iinfo(torch.int64).max
 _HIGHEST_DROPOUT = 1 - 2**-24  # in float32 the next number is 1, which would drop everything
 
 
-def check_alike(members: Sequence[Member], graphs: Sequence[Data], states: Sequence[object]) -> None:
+def check_alike(
+    members: Sequence[Member], graphs: Sequence[Data], states: Sequence[object]
+) -> None:
     """Refuse members that cannot be trained in one pass."""
     for what, given in (("graphs", graphs), ("states", states)):
         if len(given) != len(members):

@@ -4,6 +4,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.trained import TrainedModel, feature_names
 from lgdgcn.train.trainer import Trainer
 
-__all__ = ["SeedResult", "summary", "train_seeds"]
+__all__ = ["SeedResult", "summary", "train_seed", "train_seeds"]
 
 
 @dataclass
@@ -101,6 +102,24 @@ def train_seeds(
     return observer.results, observer.best
 
 
+def train_seed(
+    data: Data,
+    settings: Settings,
+    model: str,
+    seed: int,
+    device: torch.device,
+    folder: RunFolder | None = None,
+    *,
+    on_epoch: OnEpoch = lambda member, report: None,
+    stop: StopRequest | None = None,
+) -> tuple[SeedResult, TrainedModel]:
+    """Train one model, going on from its checkpoint if there is one; see :func:`train_seeds`."""
+    results, trained = train_seeds(
+        lambda _: data, settings, model, [seed], device, folder, on_epoch=on_epoch, stop=stop
+    )
+    return results[0], trained
+
+
 class _SeedObserver(JobObserver):
     """Writes metrics and checkpoints, stops on signals, and scores what is finished."""
 
@@ -126,9 +145,7 @@ class _SeedObserver(JobObserver):
                 check_same(meta, identity)
                 job.state = TrainState(**meta["progress"], tensors=tensors)
             epoch = 0 if job.state is None else job.state.epoch
-            self.folder.truncate_metrics(
-                lambda line, seed=seed, epoch=epoch: _is_known(line, seed, epoch)
-            )
+            self.folder.truncate_metrics(partial(_is_known, seed=seed, epoch=epoch))
 
     def on_restart(self, jobs: Sequence[Job]) -> None:
         """Go back to the last checkpoints."""

@@ -43,6 +43,13 @@ class Trainer:
         states: Where each member stands; ``None`` if it is new.
     """
 
+    indices: list[int]  # of the members that are still trained
+    stacked: StackedMembers
+    network: NodeModel
+    _known_layers: list[Disentangled]  # computed by the last evaluation, reused by the next step
+    _columns: list[str]  # names of the numbers that an epoch returns
+    _is_first_epoch: bool
+
     def __init__(
         self,
         graphs: Data | Sequence[Data],
@@ -126,7 +133,7 @@ class Trainer:
             return torch.stack([column.double() for column in row.values()]).t()  # [R, columns]
 
     def step(self) -> dict[str, Tensor]:
-        """Make one step of the optimizer; returns the terms of every member's loss, ``[R]`` each."""
+        """Make one step of the optimizer; returns the terms of the loss, ``[R]`` each."""
         network = self.network.train()
         output = self._forward()
         if self._is_first_epoch:
@@ -234,8 +241,7 @@ class Trainer:
         self._all_validated = bool(self.validated.all())
         self._has_dropout = any(member.settings.dropout > 0 for member in members)
         self._is_first_epoch = any(state.epoch == 0 for state in states)
-        self._known_layers: list[Disentangled] = []
-        self._columns: list[str] = []
+        self._known_layers, self._columns = [], []
         capture = self.x.is_cuda and self.network.can_be_captured
         self._runner = CudaGraphRunner(self._epoch, capture)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from lgdgcn.train.session import train_seed
 from torch_geometric.data import Data
 
 from browser.fake import decoded
@@ -16,7 +17,6 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.storage import to_json
-from lgdgcn.train.session import train_seed
 from models.toy import toy_graph as plain_graph
 
 SETTINGS = Settings(factors=2, hidden_channels=8, k=3, epochs=3)

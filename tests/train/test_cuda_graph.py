@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from lgdgcn.models import LGDGCN, build
-from lgdgcn.train import recorded
-from lgdgcn.train.recorded import Recorded
+from lgdgcn.train import cuda_graph
+from lgdgcn.train.cuda_graph import CudaGraphRunner
 
 
 @pytest.mark.parametrize(
@@ -34,15 +34,15 @@ def test_what_is_not_recorded_runs_as_it_is():
         runs.append(1)
         return torch.ones(2, 3)
 
-    program_once = Recorded(program, recordable=False)
+    program_once = CudaGraphRunner(program, capture=False)
     assert [len(program_once.run()) for _ in range(3)] == [1, 1, 1]
     assert len(runs) == 3
 
 
 def test_nothing_is_collected_while_recording():
-    with recorded._no_garbage():
+    with cuda_graph._no_garbage_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
-    with pytest.raises(ValueError, match="spoiled"), recorded._no_garbage():
+    with pytest.raises(ValueError, match="spoiled"), cuda_graph._no_garbage_collection():
         raise ValueError("spoiled")
     assert gc.isenabled()

@@ -1,10 +1,10 @@
-"""A population of one, with the words of a single training."""
+"""A trainer of one, with the words of a single training."""
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models.population import single_names
-from lgdgcn.train.member import Member
-from lgdgcn.train.population import Population
+from lgdgcn.train.state import Member
+from lgdgcn.train.trainer import Trainer
 
 
 def part(state, name):
@@ -13,38 +13,38 @@ def part(state, name):
     return {k.removeprefix(prefix): t for k, t in state.tensors.items() if k.startswith(prefix)}
 
 
-class Alone:
+class Single:
     def __init__(self, data, settings=None, model="lgdgcn", seed=0, **changes):
         settings = settings or Settings(**changes)
-        self.population = Population(data, [Member(settings, seed)], model)
+        self.trainer = Trainer(data, [Member(settings, seed)], model)
         self.data = data
-        self.task = self.population.tasks[0]
+        self.task = self.trainer.tasks[0]
 
     @property
     def network(self):
-        return self.population.network
+        return self.trainer.network
 
     @property
     def progress(self):
-        return self.population.states[0].progress
+        return self.trainer.states[0]
 
     @property
     def finished(self):
-        return self.population.finished
+        return self.trainer.finished
 
     @property
     def weights(self):
         """The present weights, sharing memory while the training goes on."""
         if self.finished:
-            return part(self.population.state(0), "model")
+            return part(self.trainer.state(0), "model")
         return {name: t[0] for name, t in single_names(self.network.state_dict()).items()}
 
     @property
     def best(self):
-        return part(self.population.state(0), "best")
+        return part(self.trainer.state(0), "best")
 
     def epoch(self):
-        (report,) = self.population.epoch()
+        (report,) = self.trainer.epoch()
         if report.diverged:
             raise DivergedError(report.diverged)
         return report.metrics
@@ -55,10 +55,10 @@ class Alone:
 
     def forget(self):
         """Weights were changed by hand: nothing computed before is of use."""
-        self.population._known_layers = []
+        self.trainer._known_layers = []
 
     def model(self, part="best"):
-        return self.population.model(0, part)
+        return self.trainer.model(0, part)
 
     def logits(self):
         model = self.model().eval()

@@ -13,8 +13,9 @@ from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
+from lgdgcn.train.jobs import members_at_once
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.session import SeedResult, members_at_once, summary, train_seed, train_seeds
+from lgdgcn.train.seeds import SeedResult, summary, train_seed, train_seeds
 from models.toy import toy_graph
 
 CPU = torch.device("cpu")
@@ -54,12 +55,12 @@ def test_the_model_of_the_best_seed_is_kept(monkeypatch, values, best, at_once):
         def train(self, on_epoch, stop):
             pass
 
-        def outcome(self, place):
-            seed, graph = self.seeds[place], self.graphs[place]
+        def outcome(self, index):
+            seed, graph = self.seeds[index], self.graphs[index]
             return result(seed, val=values[seed]), lambda: f"model {seed} on {graph}"
 
-    monkeypatch.setattr("lgdgcn.train.session._Session", Session)
-    monkeypatch.setattr("lgdgcn.train.session.members_at_once", lambda *args: at_once)
+    monkeypatch.setattr("lgdgcn.train.seeds._Session", Session)
+    monkeypatch.setattr("lgdgcn.train.seeds.members_at_once", lambda *args: at_once)
     load = "graph {}".format
     results, kept = train_seeds(load, SETTINGS, "lgdgcn", range(len(values)), CPU)
     assert [r.seed for r in results] == list(range(len(values)))
@@ -133,7 +134,7 @@ def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at, variant):
     stop = StopRequest()
 
     def on_epoch(member, report):
-        assert (member.seed, report.place) == (0, 0)
+        assert (member.seed, report.index) == (0, 0)
         if report.metrics["epoch"] == stop_at - 1:
             stop.signal = signal.SIGTERM
 
@@ -242,7 +243,7 @@ def rows(results):
 @pytest.mark.parametrize("at_once", [2, 64])
 @pytest.mark.parametrize("calls", [5, 7])
 def test_a_kill_between_the_checkpoints_of_two_seeds(tmp_path, monkeypatch, model, at_once, calls):
-    monkeypatch.setattr("lgdgcn.train.session.members_at_once", lambda *args: at_once)
+    monkeypatch.setattr("lgdgcn.train.seeds.members_at_once", lambda *args: at_once)
     with RunFolder(tmp_path / "whole") as whole:
         expected, best = train_seeds(split_of, SETTINGS, model, SEEDS, CPU, whole)
     real, saved = checkpoint.save, []
@@ -322,6 +323,6 @@ def test_out_of_memory_says_what_to_do(monkeypatch):
     def fail(self):
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
 
-    monkeypatch.setattr("lgdgcn.train.population.Population.epoch", fail)
+    monkeypatch.setattr("lgdgcn.train.trainer.Trainer.epoch", fail)
     with pytest.raises(ValueError, match=r"cpu ran out of memory at a peak of .*lower"):
         train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU)
