@@ -92,7 +92,7 @@ class Settings:
     # Baselines
     heads: int = _number(8, "attention heads (gat)", low=1)
     kernel_size: int = _number(3, "Gaussian kernels (monet)", low=1)
-    propagation: int = _number(10, "propagation steps (appnp)", low=1)
+    propagation: int = _number(10, "propagation steps (appnp)", low=1, high=1000)
     alpha: float = _number(0.1, "teleport share (appnp) or initial residual (gcnii)", low=0, high=1)
     theta: float = _number(0.5, "strength of the identity mapping (gcnii)", above=0)
     # Training

@@ -304,6 +304,21 @@ def test_a_stop_saves_every_seed_and_finished_ones_stay(tmp_path, model):
             assert mine == pytest.approx(other, rel=1e-8)
 
 
+def test_a_score_of_an_earlier_version_is_not_compared(tmp_path):
+    data = toy_graph(multi_label=True)
+    data.y[::2, 5] = 1  # label sets of different sizes
+    with RunFolder(tmp_path / "run") as folder:
+        train_seed(data, SETTINGS, "gcn", 0, CPU, folder)
+    path = tmp_path / "run/checkpoints/seed-0"
+    tensors, meta = checkpoint.load(path)
+    assert meta.pop("selection") == "average_precision"
+    checkpoint.save(path, tensors, meta)
+    words = r"selection: \(absent\) -> \"average_precision"
+    resumed = RunFolder(tmp_path / "run", resume=True)
+    with resumed as folder, pytest.raises(CheckpointError, match=words):
+        train_seed(data, SETTINGS, "gcn", 0, CPU, folder)
+
+
 def test_as_many_seeds_at_once_whatever_k_is():
     wide = replace(SETTINGS, k=35)
     endless = replace(SETTINGS, k=10**400)

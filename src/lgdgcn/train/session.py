@@ -301,7 +301,11 @@ def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
 
 
 def _identity(model: str, member: Member, graph: Data) -> dict[str, Any]:
+    task = Task.of(graph)
+    # Earlier versions chose these epochs by another score, which cannot be compared.
+    chosen_by = {"selection": task.selection_metric} if task.sizes_differ else {}
     return {
+        **chosen_by,
         "config": {"model": model, "seed": member.seed, **member.settings.as_dict()},
         "data": fingerprint(graph),
         "versions": {
