@@ -35,6 +35,7 @@ from lgdgcn.runtime import (
 )
 from lgdgcn.train import checkpoint
 from lgdgcn.train.identity import check_same
+from lgdgcn.train.memory import check_memory
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.session import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
@@ -79,7 +80,8 @@ def train(
     def load(seed: int) -> Data:
         return read(seed if source.varies_with_seed else 0)
 
-    load(0)  # a graph that cannot be used is refused before the run folder is touched
+    # what cannot be used, or is too large, is refused before the run folder is touched
+    check_memory(load(0), [settings], model, where)
     path = folder or default_folder(source.name, model, settings, resume)
     results = []
     try:
