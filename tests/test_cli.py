@@ -78,6 +78,7 @@ def test_a_users_error_is_one_line(args, words):
         ("lr = 0.1\nlamda_space = 1", "unknown key lamda_space: did you mean lambda_space?"),
         ("[settings]\nk = 0", "k is 0; it must be at least 1"),
         ("settings = 3", "settings must be a table"),
+        ("[settings]\nlr = 1\n[run]\n[trainig]\nk = 1", "unknown table [trainig]"),
         ("lr = ", "not a TOML file"),
     ],
 )

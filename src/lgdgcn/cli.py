@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 import warnings
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -13,6 +14,7 @@ from lgdgcn import __version__
 from lgdgcn.commands import examples
 from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split
 from lgdgcn.errors import LGDError, LGDWarning, one_line
+from lgdgcn.progress import Advance, show_with
 
 __all__ = ["app", "main"]
 
@@ -321,6 +323,7 @@ def main() -> None:
     """Run the command line; every expected error is one line and an exit code of its own."""
     warnings.showwarning = _show_warning
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+    show_with(_work_progress)
     try:
         sys.exit(app(prog_name="lgdgcn", standalone_mode=False))  # quiet at Ctrl-C and | head
     except LGDError as error:
@@ -346,6 +349,12 @@ def _fail_usage(error: Any) -> NoReturn:
 def _fail(message: str, exit_code: int) -> NoReturn:
     print(f"lgdgcn: {one_line(message)}", file=sys.stderr)  # noqa: T201
     sys.exit(exit_code)
+
+
+def _work_progress(what: str, unit: str) -> AbstractContextManager[Advance]:
+    from lgdgcn.commands.console import work_progress
+
+    return work_progress(what, unit)
 
 
 def _show_warning(

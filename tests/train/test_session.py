@@ -10,7 +10,7 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
+from lgdgcn.errors import CheckpointError, DivergedError, InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.run_folder import RunFolder
@@ -333,10 +333,19 @@ def test_a_seed_that_diverges_names_its_learning_rate():
         train_seeds(lambda seed: toy_graph(), settings, "gcn", SEEDS, CPU)
 
 
-def test_out_of_memory_says_what_to_do(monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
+        MemoryError(),
+    ],
+    ids=["GPU", "CPU", "Python"],
+)
+def test_out_of_memory_says_what_to_do(monkeypatch, error):
     def fail(self):
-        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
+        raise error
 
     monkeypatch.setattr("lgdgcn.train.population.Population.epoch", fail)
-    with pytest.raises(ValueError, match=r"cpu ran out of memory at a peak of .*lower"):
+    with pytest.raises(InputError, match=r"^cpu ran out of memory; lower hidden_channels or"):
         train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU)

@@ -18,6 +18,7 @@ from lgdgcn.models import LGDGCN, LGDOutput
 from lgdgcn.models.stacked import Ensemble
 from lgdgcn.nn import Disentangled, RandomStreams
 from lgdgcn.train.member import Member, MemberState, Report
+from lgdgcn.train.memory import check_memory
 from lgdgcn.train.objective import objective
 from lgdgcn.train.recorded import Recorded, recordable
 from lgdgcn.train.reporting import Reading, report_epoch, warn_of_too_few_classes
@@ -53,7 +54,10 @@ class Population:
         check_alike(self.members, self.graphs, states)
         self.tasks = [Task.of(graph) for graph in self.graphs]
         self.states = [MemberState() if state is None else replace(state) for state in states]
-        self._build([place for place in range(len(self.members)) if not self._done(place)])
+        places = [place for place in range(len(self.members)) if not self._done(place)]
+        going = [self.members[place].settings for place in places]
+        check_memory(self.graphs[0], going, model_name, self.graphs[0].x.device)
+        self._build(places)
         if self.places:
             warn_of_too_few_classes(self.network)
 

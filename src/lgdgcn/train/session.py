@@ -12,11 +12,12 @@ from torch_geometric.data import Data
 import lgdgcn
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import DivergedError, InputError, StoppedError
+from lgdgcn.errors import DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.identity import check_same
 from lgdgcn.train.member import Member, MemberState, Progress, Report
+from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.population import Population
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
@@ -178,7 +179,9 @@ class _Session:
                     seed = self.members[last.place].seed
                     message = f"stopped after epoch {last.progress.epoch} of seed {seed}"
                     raise StoppedError(message, stop.exit_code)
-        except torch.OutOfMemoryError:
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
             raise out_of_memory(self.device) from None
 
     def outcome(self, place: int) -> tuple[SeedResult, Callable[[], TrainedModel]]:
@@ -273,15 +276,6 @@ def _as_trained(seeds: Sequence[int], at_once: int) -> Callable[[dict[str, Any]]
     return key
 
 
-def out_of_memory(device: torch.device) -> InputError:
-    """The one line for a device whose memory is too small."""
-    peak = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else 0.0
-    return InputError(
-        f"{device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, "
-        "or lower hidden_channels or num_layers"
-    )
-
-
 def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
     """All runs, mean and standard deviation of the test score, and every warning once.
 
@@ -314,12 +308,3 @@ def _identity(model: str, member: Member, graph: Data) -> dict[str, Any]:
             "python": sys.version.split()[0],
         },
     }
-
-
-def members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
-    """How many trainings fit into a quarter of a GPU's free memory or 1 GiB, by a rough count."""
-    nodes, edges = data.x.size(0), data.edge_index.size(1)
-    floats = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)
-    floats += 8 * settings.hidden_channels * data.x.size(1) + 8 * nodes * min(settings.k, nodes)
-    room = torch.cuda.mem_get_info(device)[0] / 4 if device.type == "cuda" else 2**30
-    return max(1, min(64, int(room / (4 * floats))))
