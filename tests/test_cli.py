@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
 
 from commands.runner import GRAPH, call
+from lgdgcn.errors import LGDWarning
 
 LGDGCN = [sys.executable, "-m", "lgdgcn"]
 
@@ -105,6 +107,19 @@ def test_an_internal_error_is_one_line_too(monkeypatch):
     monkeypatch.setenv("LGDGCN_DEBUG", "1")
     with pytest.raises(RuntimeError):
         call("data", "list")
+
+
+def test_a_warning_is_shown_once(monkeypatch):
+    def warn():
+        for message in ("first", "second", "first"):
+            warnings.warn(message, LGDWarning, stacklevel=1)
+            with warnings.catch_warnings():  # as libraries do; Python then forgets what it showed
+                warnings.simplefilter("ignore")
+
+    monkeypatch.setattr("lgdgcn.commands.data.list_sets", warn)
+    for _ in range(2):
+        said = call("data", "list").err
+        assert said == "lgdgcn: warning: first\nlgdgcn: warning: second\n"
 
 
 def test_interrupted_before_there_is_anything_to_save(monkeypatch):

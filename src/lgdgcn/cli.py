@@ -314,6 +314,7 @@ def data_get(name: Annotated[str, typer.Argument(help="Data set.")]) -> None:
 
 def main() -> None:
     """Run the command line; every expected error is one line and an exit code of its own."""
+    _shown.clear()
     warnings.showwarning = _show_warning
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
     try:
@@ -341,8 +342,14 @@ def _fail(message: str, exit_code: int) -> NoReturn:
     sys.exit(exit_code)
 
 
+_shown: set[str] = set()  # Python forgets what it has shown whenever a library changes a filter
+
+
 def _show_warning(
     message: Warning | str, category: type[Warning], *where: Any, **more: Any
 ) -> None:
+    if str(message) in _shown:
+        return
+    _shown.add(str(message))
     if issubclass(category, LGDWarning) or os.environ.get("LGDGCN_DEBUG"):
         print(f"lgdgcn: warning: {message}", file=sys.stderr)  # noqa: T201
