@@ -2,9 +2,10 @@
 
 import statistics
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import torch
 from torch_geometric.data import Data
@@ -12,7 +13,7 @@ from torch_geometric.data import Data
 import lgdgcn
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import DivergedError, InputError, StoppedError
+from lgdgcn.errors import CheckpointError, DivergedError, InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.identity import check_same
@@ -217,10 +218,22 @@ class _Session:
         if saved is not None:
             tensors, meta = saved
             check_same(meta, self.identities[place])
-            state = MemberState(replace(Progress(), **meta["progress"]), tensors)
+            state = MemberState(_progress(meta, self.folder.checkpoint(seed)), tensors)
         epoch = 0 if state is None else state.progress.epoch
         self.folder.truncate_metrics(lambda line: line["seed"] != seed or line["epoch"] <= epoch)
         return state
+
+
+def _progress(meta: Mapping[str, Any], path: Path) -> Progress:
+    """How far a saved training was; a sealed file may still say anything."""
+    try:
+        kinds = get_type_hints(Progress).items()
+        return Progress(**{name: kind(meta["progress"][name]) for name, kind in kinds})
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise CheckpointError(
+            f"{path}: the newest checkpoint does not say how far it is; remove it to go on from "
+            "the one before"
+        ) from None
 
 
 def out_of_memory(device: torch.device) -> InputError:
