@@ -109,6 +109,14 @@ def test_an_internal_error_is_one_line_too(monkeypatch):
         call("data", "list")
 
 
+def test_a_full_device_is_no_internal_error(monkeypatch):
+    def fail():
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 20 GiB")
+
+    monkeypatch.setattr("lgdgcn.commands.data.list_sets", fail)
+    call("data", "list").refused("ran out of memory at a peak of ", "use --device cpu")
+
+
 def test_a_warning_is_shown_once(monkeypatch):
     def warn():
         for message in ("first", "second", "first"):

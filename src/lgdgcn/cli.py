@@ -324,6 +324,8 @@ def main() -> None:
     except Exception as error:
         if hasattr(error, "format_message"):  # typer's word on a wrong command line
             _fail_usage(error)
+        if type(error).__name__ == "OutOfMemoryError":  # torch's; a GPU may fill up at any step
+            _fail_for_memory()
         if os.environ.get("LGDGCN_DEBUG"):
             raise
         hint = "set LGDGCN_DEBUG=1 to see where, and please report it"
@@ -335,6 +337,14 @@ def _fail_usage(error: Any) -> NoReturn:
         sys.exit(2)
     command = error.ctx.command_path if error.ctx else "lgdgcn"
     _fail(f"{error.format_message().rstrip('.')}; see: {command} --help", 2)
+
+
+def _fail_for_memory() -> NoReturn:
+    from lgdgcn.runtime import select_device
+    from lgdgcn.train.session import out_of_memory
+
+    refused = out_of_memory(select_device())
+    _fail(str(refused), refused.exit_code)
 
 
 def _fail(message: str, exit_code: int) -> NoReturn:
