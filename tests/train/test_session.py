@@ -205,6 +205,29 @@ def test_a_result_says_what_data_it_is_of(tmp_path):
     assert [r.as_row()["data"] for r in results] == [fingerprint(split_of(seed)) for seed in SEEDS]
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda tensors, meta: ({}, meta), "model weights of another model: .* is missing"),
+        (lambda tensors, meta: (tensors, meta | {"progress": {}}), "does not say how far"),
+        (lambda tensors, meta: (tensors, meta | {"progress": None}), "does not say how far"),
+    ],
+    ids=["no tensors", "empty progress", "no progress"],
+)
+def test_a_sealed_checkpoint_with_something_missing_is_refused(tmp_path, change, words):
+    def stop(member, report):
+        if report.metrics["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    with RunFolder(tmp_path / "run") as folder:
+        with pytest.raises(KeyboardInterrupt):
+            train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU, folder, on_epoch=stop)
+        path = folder.checkpoint(0)
+        checkpoint.save(path, *change(*checkpoint.load(path)))
+        with pytest.raises(CheckpointError, match=words):
+            train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU, folder)
+
+
 def test_checkpoints_come_when_due(tmp_path, monkeypatch):
     saved = []
     real = checkpoint.save

@@ -2,9 +2,10 @@
 
 import statistics
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import torch
 from torch_geometric.data import Data
@@ -12,7 +13,7 @@ from torch_geometric.data import Data
 import lgdgcn
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import DivergedError, StoppedError
+from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.identity import check_same
@@ -248,10 +249,28 @@ class _Session:
         if saved is not None:
             tensors, meta = saved
             check_same(meta, self.identities[place])
-            state = MemberState(replace(Progress(), **meta["progress"]), tensors)
+            state = MemberState(_progress(meta, self.folder.checkpoint(seed)), tensors)
         epoch = 0 if state is None else state.progress.epoch
         self.folder.truncate_metrics(lambda line: _is_known(line, seed, epoch))
         return state
+
+
+def _progress(meta: Mapping[str, Any], path: Path) -> Progress:
+    """How far a saved training was; a sealed file may still say anything."""
+    try:
+        saved = {name: meta["progress"].get(name) for name in get_type_hints(Progress)}
+        for name in ("epoch", "best_epoch"):
+            saved[name] = int(saved[name])
+        for name in ("best_score", "best_loss", "seconds"):
+            saved[name] = float(saved[name])
+        for name in ("lowest_score", "first_loss", "last_loss"):
+            saved[name] = None if saved[name] is None else float(saved[name])
+        return Progress(**saved)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        raise CheckpointError(
+            f"{path}: the newest checkpoint does not say how far it is; remove it to go on from "
+            "the one before"
+        ) from None
 
 
 def _is_known(line: dict[str, Any], seed: int, epoch: int) -> bool:

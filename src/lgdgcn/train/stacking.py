@@ -142,7 +142,7 @@ class Weights:
 
     def __init__(self, models: Sequence[nn.Module], states: Sequence[MemberState]) -> None:
         for model, state in zip(models, states, strict=True):
-            if state.tensors:
+            if state.tensors or state.progress.epoch:
                 load_part(model, state, "model")
                 _check_saved(state, model)
         self.network = stack(models)
