@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import attack.stand_ins  # noqa: F401
 from attack.kills import server
 from attack.sabotage import setup
 from commands.conftest import write_graph

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import os
+import zipfile
 from enum import Enum
 from pathlib import Path
 from random import Random
@@ -30,8 +31,8 @@ class Kind(Enum):
 def damage(random: Random, folder: Path) -> Kind:
     """Damage the nodes or the edges."""
     path = random.choice(sorted(folder.iterdir()))
-    if random.random() < 0.05:
-        return _spoil_file(random, path)
+    if (chance := random.random()) < 0.05:
+        return _bomb(random, path) if chance < 0.001 else _spoil_file(random, path)
     if path.suffix == ".npz":
         return random.choice([_flip_file, _spoil_arrays])(random, path)
     if random.random() < 0.5:
@@ -118,9 +119,11 @@ def _spoil_table(random: Random, rows: list[list[str]]) -> None:
     if kind == 0:
         row[column : column + 1] = []
     elif kind == 1:
-        row.insert(column, hostile_name(random))
+        row.insert(column, hostile_name(random, empty=True))
     elif kind in (2, 3) and column < len(row):
-        row[column] = random.choice(["", "nan", "inf", "1e99", "1_0", "٣", hostile_name(random)])
+        row[column] = random.choice(
+            ["", "nan", "inf", "1e99", "1_0", "٣", hostile_name(random, empty=True)]
+        )
     elif kind == 4:  # a column twice
         for cells in rows:
             cells += cells[column : column + 1]
@@ -152,10 +155,9 @@ def _spoil_arrays(random: Random, path: Path) -> Kind:
 
 
 def _changes(name: str, array: np.ndarray, count: int) -> list[tuple[str, Any]]:
-    values: list[Any] = [
-        np.array([{}], dtype=object),
-        array.astype(complex) if array.dtype.kind != "U" else b"",
-    ]
+    values: list[Any] = [np.array([{}], dtype=object)]
+    if array.size and array.dtype.kind != "U":
+        values.append(array.astype(complex))
     if name == "edge_index":
         values += [
             np.int64(0),
@@ -179,7 +181,6 @@ def _changes(name: str, array: np.ndarray, count: int) -> list[tuple[str, Any]]:
         values += [array[:-1], np.full(count, 0.5), np.full(count, -7), np.int64(1)]
     elif name == "x_shape":
         values += [
-            np.array([count, 10**13]),
             np.array([count]),
             np.array([-1, 2]),
             np.array(["a", "b"]),
@@ -216,4 +217,20 @@ def _spoil_file(random: Random, path: Path) -> Kind:
         path.symlink_to(path)
     elif path.name.startswith("nodes"):
         path.write_bytes(b"")
+    return Kind.REFUSE
+
+
+def _bomb(random: Random, path: Path) -> Kind:
+    """A small file that asks for all the memory there is."""
+    stem = path.name.partition(".")[0]
+    path.unlink()
+    if random.random() < 0.5:  # one line without an end
+        content = gzip.compress(b"a" * (1 << 27), 1)
+        path.with_name(f"{stem}.csv.gz").write_bytes(content)
+        return Kind.REFUSE
+    header = io.BytesIO()  # text of no width: a billion names in no bytes
+    shape = {"descr": "<U0", "fortran_order": False, "shape": (10**9,)}
+    np.lib.format.write_array_header_1_0(header, shape)
+    with zipfile.ZipFile(path.with_name(f"{stem}.npz"), "w") as archive:
+        archive.writestr("ids.npy", header.getvalue())
     return Kind.REFUSE

@@ -83,9 +83,9 @@ def _feature_name(taken: set[str], random: Random) -> str:
     """A name that is neither taken nor one of those with a meaning."""
     meanings = {*ID, *LABEL, "split"}
     while True:
-        name = hostile_name(random, safe=True) if random.random() < 0.5 else f"f{len(taken)}"
-        lower = name.lower()
-        if name and lower not in taken | meanings and not lower.startswith(("label:", "label_")):
+        name = hostile_name(random) if random.random() < 0.5 else f"f{len(taken)}"
+        lower = name.strip().lower()
+        if lower not in taken | meanings and not lower.startswith(("label:", "label_")):
             taken.add(lower)
             return name
 
@@ -97,7 +97,10 @@ def _nodes_text(folder: Path, graph: Graph, random: Random) -> Written:
     header = [name for name, _ in columns]
     cells = [[_number_text(cell, random) for cell in column] for _, column in columns]
     rows = [list(row) for row in zip(*cells, strict=True)]
-    write_text_table(folder / "nodes", [header, *rows], draw_style(random), random)
+    style = draw_style(random)
+    if len(header) == 1:  # neither blank lines nor tabs can tell cells apart
+        style = replace(style, suffix=style.suffix.replace("tsv", "csv"), blank_lines=0)
+    write_text_table(folder / "nodes", [header, *rows], style, random)
     return Written(graph, as_features(graph.x.tolist()))
 
 
@@ -188,6 +191,8 @@ def _npz_labels(graph: Graph, random: Random) -> dict[str, Any]:
 
 def _edges_text(folder: Path, written: Written, random: Random) -> None:
     rows, style = _edge_rows(written.graph, random), draw_style(random)
+    if any(name.startswith("#") for name in written.graph.ids):
+        style = replace(style, comments=())  # a line that begins with a node is none
     header = _edge_header(written, rows, random)
     hash_first = False
     if header is None and rows and rows[0][0].startswith("#"):

@@ -5,7 +5,7 @@ from random import Random
 
 import numpy as np
 
-from attack.rules import kept, labels_of
+from attack.rules import is_nothing, labels_of
 
 __all__ = ["Graph", "draw", "hostile_name"]
 
@@ -72,8 +72,8 @@ class Graph:
         return trains and len(classes) > 1
 
 
-def hostile_name(random: Random, safe: bool = False) -> str:
-    """A name, most often one that something could trip over; ``safe`` has blanks only inside."""
+def hostile_name(random: Random, empty: bool = False) -> str:
+    """A name, most often one that something could trip over; ``empty`` may be nothing at all."""
     kind = random.random()
     if kind < 0.55:
         name = random.choice(WORDS)
@@ -83,7 +83,7 @@ def hostile_name(random: Random, safe: bool = False) -> str:
         name = str(random.randint(0, 99))
     else:
         name = "".join(chr(random.choice(CODES)) for _ in range(random.randint(1, 6)))
-    return kept(name) if safe else name
+    return name if empty or not is_nothing(name) else hostile_name(random)
 
 
 CODES = [*range(1, 0x180), *range(0x600, 0x670), *range(0x2000, 0x2070), 0xFEFF, 0x1F600, 0xFFFD]
@@ -100,8 +100,8 @@ def draw(random: Random) -> Graph:
     if kind < 0.75:
         graph.labels = _labels(random, count)
     elif kind < 0.95:
-        names = {name for _ in range(random.randint(1, 4)) if (name := hostile_name(random, True))}
-        graph.label_sets = {name: [] for name in sorted(names or {"a"})}
+        names = {hostile_name(random) for _ in range(random.randint(1, 4))}
+        graph.label_sets = {name: [] for name in sorted(names)}
         for _ in range(count):
             empty = random.choice(["", "-1"]) if random.random() < 0.2 else None
             for cells in graph.label_sets.values():
@@ -116,8 +116,7 @@ def _ids(random: Random, count: int) -> list[str]:
         return [str(i) for i in range(count)]
     ids: dict[str, None] = {}
     while len(ids) < count:
-        if name := hostile_name(random, safe=True):
-            ids[name] = None
+        ids[hostile_name(random)] = None
     return list(ids)
 
 
@@ -139,7 +138,7 @@ def _labels(random: Random, count: int) -> list[str]:
         "codes": ["12345678901234567890", "12345678901234567891", "98765432109876543210"],
         "zeros": ["007", "7", "07", "010"],
         "names": ["red", "blue", "=1+1", "größe", "a|b", "#x", "+1", "1_0", "10"],
-        "mixed": [hostile_name(random, safe=True) for _ in range(3)],
+        "mixed": [hostile_name(random, empty=True) for _ in range(3)],
     }[kind]
     pool = random.sample(pool, random.choice([1, 2, 3, 3])) + random.choice([[], [""]])
     if kind == "integers" and random.random() < 0.3:

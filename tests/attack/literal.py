@@ -6,8 +6,8 @@ once and gives up at the first thing it does not understand.
 
 import csv
 import gzip
-import io
 import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from attack.dialects import Written
 from attack.graphs import Graph
 from attack.rules import (
+    BLANKS,
     ID,
     LABEL,
     SOURCE,
@@ -23,8 +24,9 @@ from attack.rules import (
     TARGET,
     as_features,
     is_comment,
+    is_nothing,
     is_number,
-    kept,
+    is_padded,
     number_of,
 )
 
@@ -53,32 +55,77 @@ def read_literally(folder: Path, original: Written) -> Written:
         _must(all(end < len(written.graph.ids) for end in ends), "edges of removed nodes")
     else:
         named = edges.suffix == ".parquet"
-        written.graph.edges = _edges(read_table(edges), written, named)
+        written.graph.edges = _edges(read_table(edges, written.graph.ids), written, named)
     return written
 
 
-def read_table(path: Path) -> list[list[str]]:
-    """All rows as text, the header first."""
+def read_table(path: Path, known: Collection[str] = ()) -> list[list[str]]:
+    """All rows as text, the header first.
+
+    Args:
+        path: A text or parquet file.
+        known: For edges, the ids of the nodes: a first line that begins with one is no comment.
+    """
     try:
         if path.suffix == ".parquet":
             return _parquet(path)
         content = path.read_bytes()
         content = gzip.decompress(content) if path.suffix == ".gz" else content
-        return _rows(content.decode("utf-8-sig"), ".tsv" in path.suffixes)
+        return _rows(content.decode("utf-8-sig"), ".tsv" in path.suffixes, known)
     except Exception as error:  # whatever a library makes of a damaged file
         raise UnreadableError(f"{path.name}: {error}") from error
 
 
-def _rows(text: str, tabs: bool) -> list[list[str]]:
+def _rows(text: str, tabs: bool, known: Collection[str]) -> list[list[str]]:
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
-    while lines and (not lines[0].strip() or is_comment(lines[0])):
+    while lines and (is_nothing(lines[0]) or is_comment(lines[0])):
+        if re.split("\t" if tabs else ",", lines[0].rstrip("\r\n"))[0] in known:
+            break
         del lines[0]
-    if tabs and lines and "\t" not in lines[0].strip():
-        return [line.split() for line in lines if line.strip()]
-    source = io.StringIO("".join(lines), newline="")
-    how = {"delimiter": "\t" if tabs else ",", "skipinitialspace": True, "strict": True}
-    rows = [[kept(cell) for cell in row] for row in csv.reader(source, **how)]
-    return [row for row in rows if len(row) > 1 or any(row)]
+    if not lines:
+        return []
+    if tabs and "\t" not in lines[0].strip():
+        return [_split(line) for line in lines if not is_nothing(line)]
+    text, delimiter = "".join(lines), "\t" if tabs else ","
+    first = next(_parse(text, delimiter, padded=False), [])
+    padded = is_padded(first) and not all(cell in known for cell, _ in first[:2])
+    rows = []
+    for row in _parse(text, delimiter, padded):
+        if len(row) > 1 or row[0][1] or not is_nothing(row[0][0]):
+            rows.append([c.strip(BLANKS) if padded and not quoted else c for c, quoted in row])
+    return rows
+
+
+def _split(line: str) -> list[str]:
+    if '"' not in line:
+        return re.split(r"[ \t]+", line.strip(BLANKS + "\r\n"))
+    return next(csv.reader([line.strip()], delimiter=" ", skipinitialspace=True, strict=True))
+
+
+def _parse(text: str, delimiter: str, padded: bool) -> Iterator[list[tuple[str, bool]]]:
+    """The rows of a text, character by character; each cell with whether it was quoted."""
+    place, row = 0, []
+    while place < len(text):
+        start = place
+        while padded and text[start : start + 1] == " ":
+            start += 1
+        quoted = text[start : start + 1] == '"'
+        if quoted:
+            match = re.compile(r'"((?:[^"]|"")*)"', re.DOTALL).match(text, start)
+            _must(match is not None, "an open quote")
+            cell, place = match[1].replace('""', '"'), match.end()
+        else:
+            match = re.compile(f"[^{delimiter}\r\n]*").match(text, place)
+            cell, place = match[0], match.end()
+        row.append((cell, quoted))
+        end = re.compile(f"{delimiter}|\r\n|\r|\n|$").match(text, place)
+        _must(end is not None, "text behind a quote")
+        place = end.end()
+        if end[0] != delimiter:
+            yield row
+            row = []
+    if row:  # the text ends with a delimiter
+        yield [*row, ("", False)]
 
 
 def _parquet(path: Path) -> list[list[str]]:
@@ -93,9 +140,9 @@ def _text(value: Any) -> str:
     if value is None or value != value:
         return ""
     if isinstance(value, bytes):
-        return kept(value.decode())
+        return value.decode()
     whole = isinstance(value, bool) or (isinstance(value, float) and value.is_integer())
-    return kept(str(int(value) if whole else value))
+    return str(int(value) if whole else value)
 
 
 def _nodes(rows: list[list[str]]) -> Written:
@@ -114,7 +161,7 @@ def _nodes(rows: list[list[str]]) -> Written:
     several = sum(name.lower().startswith(("label:", "label_")) for name in header)
     _must(len(label_sets) == several, "two label columns of one name")
     ids = _take(columns, ID) or [str(i) for i in range(len(rows))]
-    _must("" not in ids and len(set(ids)) == len(ids), "ids")
+    _must(not any(map(is_nothing, ids)) and len(set(ids)) == len(ids), "ids")
     if label_sets:
         _must(not any(name.lower() == "label" for name in columns), "two kinds of label")
         for cells in zip(*label_sets.values(), strict=True):
@@ -122,8 +169,9 @@ def _nodes(rows: list[list[str]]) -> Written:
     labels = None if label_sets else _take(columns, LABEL)
     splits = _take(columns, ("split",))
     if splits is not None:
-        _must(all(not cell or cell.lower() in SPLIT for cell in splits), "split names")
-        splits = [SPLIT[cell.lower()] if cell else "" for cell in splits]
+        splits = [cell.strip().lower() for cell in splits]
+        _must(all(not cell or cell in SPLIT for cell in splits), "split names")
+        splits = [SPLIT.get(cell, "") for cell in splits]
     values = [[number_of(cell) for cell in row] for row in zip(*columns.values(), strict=True)]
     _must(bool(columns) and all(None not in row for row in values), "features")
     x = as_features(values)
@@ -131,7 +179,7 @@ def _nodes(rows: list[list[str]]) -> Written:
 
 
 def _is_label_row(cells: tuple[str, ...]) -> bool:
-    numbers = {cell.removesuffix(".0") for cell in cells}
+    numbers = {cell.strip().removesuffix(".0") for cell in cells}
     return numbers <= {"0", "1"} or numbers <= {"", "-1"}
 
 
@@ -153,10 +201,13 @@ def _edges(rows: list[list[str]], written: Written, named: bool) -> list[tuple[i
         targets = [i for i, name in enumerate(lower) if name in TARGET]
         if sources and targets:
             first, second = sources[0], targets[0]
+    edges = []
     for row in rows:
-        known = len(row) > max(first, second) and row[first] in number and row[second] in number
-        _must(known, f"edge {row}")
-    return [(number[row[first]], number[row[second]]) for row in rows]
+        _must(len(row) > max(first, second), f"edge {row}")
+        ends = [number.get(c, number.get(c.strip(BLANKS))) for c in (row[first], row[second])]
+        _must(None not in ends, f"edge {row}")
+        edges.append((ends[0], ends[1]))
+    return edges
 
 
 def _is_header(row: list[str], number: dict[str, int], written: Written) -> bool:

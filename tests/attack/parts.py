@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from attack import folders, kills, runs, signals
+from attack import folders, kills, runs, signals, stand_ins
 from attack.verdict import Finding, Verdict
 
 __all__ = ["PARTS", "guarded", "run_case"]
@@ -82,6 +82,7 @@ def _work(part: str, seed: int, indices: list[int], shared: Path, write: int) ->
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     code = 0
+    stand_ins.install()
     try:
         for index in indices:
             signal.alarm(LONGEST)

@@ -5,10 +5,12 @@ changes one of them must be seen.
 """
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
 __all__ = [
+    "BLANKS",
     "ID",
     "LABEL",
     "SOURCE",
@@ -16,11 +18,12 @@ __all__ = [
     "TARGET",
     "as_features",
     "is_comment",
+    "is_nothing",
     "is_number",
-    "kept",
+    "is_padded",
     "labels_of",
+    "may_be_real",
     "number_of",
-    "same_label",
 ]
 
 SOURCE = ("source", "src", "from", "u", "source_id", "node1", "citing")
@@ -29,17 +32,32 @@ ID = ("id", "node_id", "node", "name")  # the first of these that is there
 LABEL = ("label", "class", "y")
 SPLIT = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+_COUNTED = re.compile(r"[0-9]+(\.0*)?|-1(\.0*)?")
+_INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
+
+# Cells come back character for character, without their quotes. Blanks (spaces and tabs) around
+# unquoted cells are layout if the first row has such blanks, and part of the cells if it has none.
+BLANKS = " \t"
 
 
-def kept(cell: str) -> str:
-    """What of a cell counts: all of it, but for the blanks around it, quoted or not."""
-    return cell.strip()
+def is_padded(first_row: list[tuple[str, bool]]) -> bool:
+    """Whether a text file has blanks around its cells for layout.
+
+    Args:
+        first_row: Its first row, each cell with whether it is quoted.
+    """
+    return any(not quoted and cell != cell.strip(BLANKS) for cell, quoted in first_row)
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line above the header is a comment; below it nothing is."""
-    return line.lstrip().startswith("#")
+    """Whether a line above the first row is a comment; below it nothing is."""
+    return line.lstrip(BLANKS).startswith("#")
+
+
+def is_nothing(cell: str) -> bool:
+    """Whether a cell holds nothing but blanks: no id, and no label."""
+    return not cell.strip()
 
 
 def is_number(cell: str) -> bool:
@@ -55,28 +73,28 @@ def number_of(cell: str) -> float | None:
         return float(cell) if np.isfinite(np.float32(float(cell))) else None
 
 
+def may_be_real(cells: Iterable[str]) -> bool:
+    """Whether labels may be refused as measurements: all are numbers, one with a fraction."""
+    names = [cell for cell in cells if not is_nothing(cell) and cell.strip().lower() != "nan"]
+    real = any(is_number(cell) and not float(cell).is_integer() for cell in names)
+    return real and all(map(is_number, names))
+
+
 def labels_of(cells: list[str]) -> list[str | int | None]:
-    """Labels are text; integers only if every one is plain ASCII digits (and -1 is then none)."""
-    present = [cell for cell in cells if cell]
-    whole = all(re.fullmatch(r"0|[1-9][0-9]{0,17}|-1", cell) for cell in present)
-    if not whole:
-        return [cell or None for cell in cells]
-    return [int(cell) if cell and cell != "-1" else None for cell in cells]
+    """Labels are text as written, or integers if every one is plain ASCII digits.
 
-
-def same_label(expected: str | int | None, found: object) -> bool:
-    """Whether a label came back.
-
-    A column of ``1.0``, ``0.0`` and ``nan`` is what a table program makes of integers with gaps:
-    it may come back as text or as the integers; ``0.5`` is a real number and may be refused.
+    Nothing means unlabelled; so does ``nan`` in a column of numbers, and -1 where all others are
+    written with digits only.
     """
-    if expected is None or isinstance(expected, int):
-        return type(found) is type(expected) and found == expected
-    if isinstance(found, str):
-        return found == expected
-    if expected.lower() == "nan":
-        return found is None
-    return isinstance(found, int) and is_number(expected) and float(expected) == found
+    names = {cell for cell in cells if not is_nothing(cell)}
+    numbers = {name for name in names if is_number(name)}
+    if numbers and all(name.strip().lower() == "nan" for name in names - numbers):
+        names = set(numbers)
+        if all(_COUNTED.fullmatch(name) for name in names):
+            names -= {name for name in names if float(name) == -1}
+    if all(_INTEGER.fullmatch(name) for name in names):
+        return [int(cell) if cell in names else None for cell in cells]
+    return [cell if cell in names else None for cell in cells]
 
 
 def as_features(rows: list[list[float]]) -> np.ndarray:

@@ -1,22 +1,26 @@
-"""What is slow and not attacked is replaced: drawing, layouts of pages, measuring of speed.
-
-Imported by every process that runs commands, before they run.
-"""
+"""What is slow and not attacked is replaced: drawing, and the measuring of speed."""
 
 from pathlib import Path
 from typing import Any
 
-import lgdgcn.analysis.plots
-import lgdgcn.benchmark.machine
-import lgdgcn.benchmark.run
-import lgdgcn.commands.reproduce
-import lgdgcn.commands.tune
 from experiments.tiny import cell
-from lgdgcn.benchmark import worker
+from lgdgcn.analysis import plots
+from lgdgcn.benchmark import machine, run, worker
+from lgdgcn.commands import reproduce, tune
 from lgdgcn.experiments.exhibits import Entry, Row, Table
 from lgdgcn.storage import atomic_write
 
-__all__: list[str] = []
+__all__ = ["install"]
+
+
+def install() -> None:
+    """Replace them in this process, for good."""
+    plots.plot_units = _plot_units
+    tune.plot_history = tune.plot_importance = lambda study, path: None
+    run.in_fresh_process = _in_fresh_process
+    machine.copy_rate = lambda device: 1e10
+    machine.matrix_rate = lambda device: 1e11
+    reproduce.described = _described
 
 
 def _plot_units(units: Any, path: Path, title: str) -> None:
@@ -30,11 +34,3 @@ def _in_fresh_process(job: Any) -> dict[str, Any]:
 def _described(names: Any, plan: Any) -> list[Table]:
     entry = Entry(cell("gcn", epochs=5), "micro_f1", (50.0, 1.0))
     return [Table("table1", "Small", ("A",), (Row("All", "GCN", (entry,)),))]
-
-
-lgdgcn.analysis.plots.plot_units = _plot_units
-lgdgcn.commands.tune.plot_history = lgdgcn.commands.tune.plot_importance = lambda study, path: None
-lgdgcn.benchmark.run.in_fresh_process = _in_fresh_process
-lgdgcn.benchmark.machine.copy_rate = lambda device: 1e10
-lgdgcn.benchmark.machine.matrix_rate = lambda device: 1e11
-lgdgcn.commands.reproduce.described = _described  # type: ignore[assignment]

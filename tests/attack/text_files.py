@@ -1,9 +1,11 @@
 """Tables as text, in the many ways that programs and people write them."""
 
 import gzip
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+
+from attack.rules import BLANKS
 
 __all__ = ["Style", "draw_style", "write_text_table"]
 
@@ -49,18 +51,18 @@ def write_text_table(
 
     Args:
         stem: The path without its suffix.
-        rows: Cells without blanks around them.
+        rows: The cells.
         style: How.
         random: Where the style leaves a choice.
         hash_first: Leave a ``#`` at the start of the first row unquoted, as most writers do.
     """
+    if any(set(cell) & set("\r\n") for cell in (rows or [[]])[0]):
+        # whether tabs or blanks separate the cells is seen in the first line, which is not all
+        style = replace(style, suffix=style.suffix.replace("tsv", "csv"))
     if style.delimiter == "\t" and _fits_blanks(rows) and random.random() < 0.3:
         lines = [random.choice([" ", "  "]).join(row) for row in rows]
     else:
-        lines = [_line(row, style, random) for row in rows]
-    if lines and lines[0].lstrip().startswith("#") and not hash_first:
-        first, *others = rows[0]
-        lines[0] = style.delimiter.join([_quoted(first), _line(others, style, random)])
+        lines = _lines(rows, style, random, hash_first)
     for place in range(len(lines), -1, -1):
         if random.random() < style.blank_lines:
             lines.insert(place, random.choice(["", "  "]))
@@ -71,33 +73,44 @@ def write_text_table(
         text = "\ufeff" + text
     content = text.encode()
     path = stem.with_name(stem.name + style.suffix)
-    path.write_bytes(
-        gzip.compress(content, 1, mtime=0) if style.suffix.endswith(".gz") else content
-    )
+    path.write_bytes(gzip.compress(content, 1, mtime=0) if path.suffix == ".gz" else content)
     return path
 
 
 def _fits_blanks(rows: list[list[str]]) -> bool:
-    """Whether blanks can separate the cells: none is empty, has blanks or begins with a quote."""
-    return all(
-        cell and cell[0] not in "\"'#" and not any(char.isspace() for char in cell)
+    """Whether blanks can separate the cells: none is empty, has blanks or quotes, or begins #."""
+    marks = (*BLANKS, "\n", "\r", '"')
+    return bool(rows) and all(
+        cell and not cell.startswith("#") and not any(mark in cell for mark in marks)
         for row in rows
         for cell in row
     )
 
 
-def _line(row: list[str], style: Style, random: Random) -> str:
-    return style.delimiter.join(_cell(cell, style, random) for cell in row)
+def _lines(rows: list[list[str]], style: Style, random: Random, hash_first: bool) -> list[str]:
+    """Lines of cells between delimiters, padded in the first row if anywhere."""
+    first = rows[0] if rows else []
+    plain = [i for i, cell in enumerate(first) if not _needs_quotes(cell, style.delimiter)]
+    padded = bool(plain and style.padding) and not any(set(cell) & set("\r\n") for cell in first)
+    sure = random.choice(plain) if padded else -1  # this cell shows that the blanks are layout
+    lines = []
+    for number, row in enumerate(rows):
+        cells = []
+        for i, cell in enumerate(row):
+            blanks = cell != cell.strip(BLANKS) and (padded or number == 0)
+            mark = number == i == 0 and cell.startswith("#") and not hash_first
+            needs = blanks or mark or _needs_quotes(cell, style.delimiter)
+            if number == 0 and i == sure and not needs:
+                cell += " "
+            elif needs or random.random() < style.quotes:
+                cell = '"' + cell.replace('"', '""') + '"'
+            elif padded and random.random() < style.padding:
+                cell = " " * random.randint(0, 2) + cell + " " * random.randint(0, 2)
+            cells.append(cell)
+        lines.append(style.delimiter.join(cells))
+    return lines
 
 
-def _cell(cell: str, style: Style, random: Random) -> str:
-    needs = any(mark in cell for mark in (style.delimiter, '"', "\n", "\r")) or cell.strip() != cell
-    if needs or random.random() < style.quotes:
-        return _quoted(cell)
-    if random.random() < style.padding:
-        return " " * random.randint(0, 2) + cell + " " * random.randint(0, 2)
-    return cell
-
-
-def _quoted(cell: str) -> str:
-    return '"' + cell.replace('"', '""') + '"'
+def _needs_quotes(cell: str, delimiter: str) -> bool:
+    """Whether a cell cannot be written without quotes."""
+    return any(mark in cell for mark in (delimiter, '"', "\n", "\r"))

@@ -3,10 +3,11 @@
 import tempfile
 from pathlib import Path
 
-import attack.stand_ins  # noqa: F401
+from attack.stand_ins import install
 from commands.conftest import write_graph
 from commands.runner import call, train
 
+install()
 with tempfile.TemporaryDirectory() as _name:
     _folder = Path(_name)
     assert train(_folder / "run", graph=write_graph(_folder / "graph"), epochs=2).code == 0
