@@ -79,7 +79,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 SERVER = """
-import importlib, json, os, sys
+import contextlib, importlib, io, json, os, sys, tempfile
 import lgdgcn.analysis.plots, lgdgcn.commands.predict, lgdgcn.commands.train, lgdgcn.kernels.cpu
 from lgdgcn.cli import main
 
@@ -87,6 +87,13 @@ lgdgcn.analysis.plots.tsne_map = lambda points, seed: points[:, :2]  # t-SNE is 
 
 for name in sys.argv[1:]:
     importlib.import_module(name)
+
+with tempfile.TemporaryDirectory() as folder:  # load what is compiled once, not in every fork
+    sys.argv = ["lgdgcn", "train", "synthetic:nodes=60,classes=3,factors=2"]
+    sys.argv += ["--set", "epochs=1", "--seeds", "2", "--out", folder + "/run"]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main()
+
 for line in sys.stdin:
     job = json.loads(line)
     pid = os.fork()
