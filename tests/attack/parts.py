@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from types import FrameType
@@ -47,15 +47,14 @@ def run_case(part: str, seed: int, index: int, shared: Path) -> Finding:
         return PARTS[part](random, Path(folder), shared)
 
 
-def guarded(part: str, seed: int, indices: Iterable[int], shared: Path) -> Iterator[Finding]:
+def guarded(part: str, seed: int, indices: range, shared: Path) -> Iterator[Finding]:
     """Run cases in a forked process with bounded memory; a crash is a finding, not the end."""
-    waiting = list(indices)
-    while waiting:
+    while indices:
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(read)
-            _work(part, seed, waiting, shared, write)
+            _work(part, seed, indices, shared, write)
         os.close(write)
         done = 0
         with os.fdopen(read) as lines:
@@ -65,17 +64,17 @@ def guarded(part: str, seed: int, indices: Iterable[int], shared: Path) -> Itera
                     done += 1
                     yield Finding(Verdict(verdict), *details)
             finally:
-                if done < len(waiting):
+                if done < len(indices):
                     os.kill(pid, signal.SIGTERM)
                 _, status = os.waitpid(pid, 0)
-        if done < len(waiting):
+        if done < len(indices):
             done += 1
             code = os.waitstatus_to_exitcode(status)
             yield Finding(Verdict.INTERNAL, f"the process died, exit code {code}")
-        waiting = waiting[done:]
+        indices = indices[done:]
 
 
-def _work(part: str, seed: int, indices: list[int], shared: Path, write: int) -> None:
+def _work(part: str, seed: int, indices: range, shared: Path, write: int) -> None:
     """The forked process: one line per case; never returns."""
     signal.signal(signal.SIGALRM, _hanging)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())

@@ -162,7 +162,10 @@ def _forge(head: dict[str, Any], random: Random) -> None:
 
 
 def _sealed(file: Path, payload: bytes) -> None:
+    """Write a file and, for a model or checkpoint, the seal that fits it."""
     file.write_bytes(payload)
+    if file.suffix != ".safetensors":
+        return
     seal = file.with_name(file.name + ".sha256")
     seal.write_text(f"{hashlib.sha256(payload).hexdigest()}  {file.name}\n")
 
