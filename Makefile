@@ -1,16 +1,20 @@
 # make train   set up, train on the synthetic graph, show the table and the figure
 # make test    set up, check style, types and imports, run all tests
+# make attack  hostile graphs, damaged runs, kills and signals: make attack ARGS="--minutes 60"
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: train test lint clean
+.PHONY: train test attack lint clean
 
 train: .venv/.ready
 	$(BIN)/lgdgcn train synthetic --compare mlp,gcn,disengcn
 
 test: .venv/.ready-dev .venv/.chromium lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+attack: .venv/.ready-dev
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m attack $(ARGS)
 
 lint: .venv/.ready-dev
 	$(BIN)/ruff check

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,7 @@ def test_a_users_error_is_one_line(args, words):
         ("lr = 0.1\nlamda_space = 1", "unknown key lamda_space: did you mean lambda_space?"),
         ("[settings]\nk = 0", "k is 0; it must be at least 1"),
         ("settings = 3", "settings must be a table"),
+        ("[settings]\nlr = 1\n[run]\n[trainig]\nk = 1", "unknown table [trainig]"),
         ("lr = ", "not a TOML file"),
     ],
 )
@@ -142,6 +144,27 @@ def test_one_line_keeps_start_and_end():
     assert both.endswith("z z ")
     assert len(both) < 600
     assert one_line("tab\tbell\a\u2028") == r"tab\tbell\x07"
+
+
+def test_a_full_device_is_no_internal_error(monkeypatch):
+    def fail():
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 20 GiB")
+
+    monkeypatch.setattr("lgdgcn.commands.data.list_sets", fail)
+    call("data", "list").refused("ran out of memory at a peak of ", "use --device cpu")
+
+
+def test_a_warning_is_shown_once(monkeypatch):
+    def warn():
+        for message in ("first", "second", "first"):
+            warnings.warn(message, LGDWarning, stacklevel=1)
+            with warnings.catch_warnings():  # as libraries do; Python then forgets what it showed
+                warnings.simplefilter("ignore")
+
+    monkeypatch.setattr("lgdgcn.commands.data.list_sets", warn)
+    for _ in range(2):
+        said = call("data", "list").err
+        assert said == "lgdgcn: warning: first\nlgdgcn: warning: second\n"
 
 
 def test_interrupted_before_there_is_anything_to_save(monkeypatch):

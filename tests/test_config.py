@@ -60,6 +60,8 @@ def test_unknown_key(key, hint):
         ("variant", "Paper", "choose from paper, released, sharp"),
         ("factors", 0, "must be at least 1"),
         ("num_layers", 65, "must be at most 64"),
+        ("hidden_channels", 2**31, "must be at most 2147483647"),
+        ("heads", 10**400, "must be at most 2147483647"),
         ("tau", 0, "must be above 0"),
         ("dropout", 1, "must be below 1"),
         ("update_rate", 1.5, "must be at most 1"),
@@ -133,7 +135,34 @@ def test_flat_files_and_tables(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text("lr = 0.5\nspace = false\n")
     assert from_toml(path) == {"lr": 0.5, "space": False}
-    path.write_text("title = 'x'\n[settings]\nlr = 0.5\n")
+    path.write_text("[run]\nseeds = 3\n[settings]\nlr = 0.5\n[preset]\nnote = 'x'\n")
+    assert from_toml(path) == {"lr": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            "[settings]\nlr = 0.5\n[training]\nk = 3",
+            r"unknown table \[training\]: settings go under",
+        ),
+        ("[settings]\nlr = 0.5\n[Settings]\nk = 3", r"\[Settings\]: did you mean \[settings\]\?"),
+        ("[setings]\nlr = 0.5", r"unknown table \[setings\]: did you mean \[settings\]\?"),
+        ("lr = 0.5\n[run]\nseeds = 3", r"unknown table \[run\]: settings go under"),
+        ("lr = 0.5\n[settings]\nk = 3", r"lr is outside of \[settings\]"),
+        ("[settings]\nlr = 0.5\n[[more]]\nk = 3", r"more is outside of \[settings\]"),
+    ],
+)
+def test_nothing_in_a_file_is_left_out_silently(tmp_path, content, words):  # D23
+    path = tmp_path / "config.toml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=rf"config\.toml: .*{words}"):
+        from_toml(path)
+
+
+def test_a_byte_order_mark_is_no_riddle(tmp_path):  # D23
+    path = tmp_path / "config.toml"
+    path.write_text("lr = 0.5\n", encoding="utf-8-sig")
     assert from_toml(path) == {"lr": 0.5}
 
 

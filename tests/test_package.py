@@ -38,13 +38,13 @@ import lgdgcn.data
 import lgdgcn.models
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
-from lgdgcn.train.member import Member
-from lgdgcn.train.population import Population
+from lgdgcn.train.state import Member
+from lgdgcn.train.trainer import Trainer
 data = canonical(lgdgcn.data.synthetic_graph(nodes=30, classes=3, factors=2, average_degree=6))
-population = Population(data, [Member(Settings(factors=2, hidden_channels=4, epochs=2))] * 2)
-population.train()
+trainer = Trainer(data, [Member(Settings(factors=2, hidden_channels=4, epochs=2))] * 2)
+trainer.train()
 model = lgdgcn.LGDClassifier(factors=2, hidden_channels=4, epochs=2).fit(data)
-print(population.state(1).progress.epoch, model.transform().shape)
+print(trainer.state(1).epoch, model.transform().shape)
 """
     assert run(code) == "2 (30, 2, 2)\n"
 

@@ -10,7 +10,9 @@ import torch
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import (
     StopRequest,
+    available_memory,
     keep_freed_memory,
+    require_memory,
     select_device,
     set_seed,
     set_threads,
@@ -123,3 +125,16 @@ def test_a_request_is_an_error_where_it_is_asked_for(number, code):
     with pytest.raises(StoppedError, match=r"^stopped in epoch 3$") as error:
         stop.check("stopped in epoch 3")
     assert error.value.exit_code == code
+
+
+def test_available_memory_is_bounded_by_the_process(monkeypatch):
+    resource = pytest.importorskip("resource")
+    assert 0 < available_memory() < 2**50
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (1000, 1000))
+    assert available_memory() == 0
+
+
+def test_work_that_cannot_fit_is_refused():
+    require_memory(1, "this", "that")
+    with pytest.raises(InputError, match=r"^this would take about 9\.3e\+08 GiB of memory, and .*"):
+        require_memory(1e18, "this", "that")

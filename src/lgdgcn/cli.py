@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 import warnings
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -13,6 +14,7 @@ from lgdgcn import __version__
 from lgdgcn.commands import examples
 from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split
 from lgdgcn.errors import LGDError, LGDWarning, one_line
+from lgdgcn.progress import Advance, show_with
 
 __all__ = ["app", "main"]
 
@@ -319,8 +321,10 @@ def data_get(name: Annotated[str, typer.Argument(help="Data set.")]) -> None:
 
 def main() -> None:
     """Run the command line; every expected error is one line and an exit code of its own."""
+    _shown.clear()
     warnings.showwarning = _show_warning
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+    show_with(_work_progress)
     try:
         sys.exit(app(prog_name="lgdgcn", standalone_mode=False))  # quiet at Ctrl-C and | head
     except LGDError as error:
@@ -330,6 +334,8 @@ def main() -> None:
             _fail_usage(error)
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             _fail(f"{error.filename}: {error.strerror}; give a shorter name or path", 2)
+        if type(error).__name__ == "OutOfMemoryError":  # torch's; a GPU may fill up at any step
+            _fail_for_memory()
         if os.environ.get("LGDGCN_DEBUG"):
             raise
         hint = "set LGDGCN_DEBUG=1 to see where, and please report it"
@@ -343,13 +349,33 @@ def _fail_usage(error: Any) -> NoReturn:
     _fail(f"{error.format_message().rstrip('.')}; see: {command} --help", 2)
 
 
+def _fail_for_memory() -> NoReturn:
+    from lgdgcn.runtime import select_device
+    from lgdgcn.train.memory import out_of_memory
+
+    refused = out_of_memory(select_device())
+    _fail(str(refused), refused.exit_code)
+
+
 def _fail(message: str, exit_code: int) -> NoReturn:
     print(f"lgdgcn: {one_line(message)}", file=sys.stderr)  # noqa: T201
     sys.exit(exit_code)
 
 
+def _work_progress(what: str, unit: str) -> AbstractContextManager[Advance]:
+    from lgdgcn.commands.console import work_progress
+
+    return work_progress(what, unit)
+
+
+_shown: set[str] = set()  # Python forgets what it has shown whenever a library changes a filter
+
+
 def _show_warning(
     message: Warning | str, category: type[Warning], *where: Any, **more: Any
 ) -> None:
+    if str(message) in _shown:
+        return
+    _shown.add(str(message))
     if issubclass(category, LGDWarning) or os.environ.get("LGDGCN_DEBUG"):
         print(f"lgdgcn: warning: {one_line(message)}", file=sys.stderr)  # noqa: T201

@@ -31,6 +31,10 @@ __all__ = [
 ]
 
 
+_LARGEST = 2**31 - 1  # of what sizes are computed from
+_TABLES = ("settings", "run", "preset")  # in files that this package writes
+
+
 def _number(
     default: float,
     help: str,
@@ -85,8 +89,10 @@ class Settings:
         "the paper's text, the authors' code, or units that are classes",
         ("paper", "released", "sharp"),
     )
-    factors: int = _number(4, "latent factors M", low=1)
-    hidden_channels: int = _number(64, "size of a layer's output, all factors together", low=1)
+    factors: int = _number(4, "latent factors M", low=1, high=_LARGEST)
+    hidden_channels: int = _number(
+        64, "size of a layer's output, all factors together", low=1, high=_LARGEST
+    )
     num_layers: int = _number(1, "layers L", low=1, high=64)
     iterations: int = _number(7, "routing iterations T", low=1, high=100)
     tau: float = _number(1.0, "routing temperature", above=0, per_member=True)
@@ -113,9 +119,9 @@ class Settings:
         ("variant", "scaled", "exact", "released"),
     )
     # Baselines
-    heads: int = _number(8, "attention heads (gat)", low=1)
-    kernel_size: int = _number(3, "Gaussian kernels (monet)", low=1)
-    propagation: int = _number(10, "propagation steps (appnp)", low=1)
+    heads: int = _number(8, "attention heads (gat)", low=1, high=_LARGEST)
+    kernel_size: int = _number(3, "Gaussian kernels (monet)", low=1, high=_LARGEST)
+    propagation: int = _number(10, "propagation steps (appnp)", low=1, high=1000)
     alpha: float = _number(0.1, "teleport share (appnp) or initial residual (gcnii)", low=0, high=1)
     theta: float = _number(0.5, "strength of the identity mapping (gcnii)", above=0)
     # Training
@@ -182,9 +188,13 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
 
 
 def from_toml(path: Path) -> dict[str, Any]:
-    """Read a configuration file: either flat keys or keys under ``[settings]``."""
+    """Read a configuration file: either flat keys or keys under ``[settings]``.
+
+    Beside ``[settings]`` there may be the other tables of our own files, ``[run]`` and
+    ``[preset]``, which say where the settings come from and are not used.
+    """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, ValueError, RecursionError) as error:  # tomllib raises all but the first
@@ -192,6 +202,15 @@ def from_toml(path: Path) -> dict[str, Any]:
     settings = document.get("settings", document)
     if not isinstance(settings, dict):
         raise InputError(f"{path}: settings must be a table of key = value lines")
+    for name, value in document.items():
+        if "settings" in document and name in _TABLES and isinstance(value, dict):
+            continue
+        if isinstance(value, dict):
+            close = difflib.get_close_matches(name.lower(), ["settings"], n=1)
+            hint = "did you mean [settings]?" if close else "settings go under [settings]"
+            raise InputError(f"{path}: unknown table [{name}]: {hint}")
+        if settings is not document:
+            raise InputError(f"{path}: {name} is outside of [settings]; write it below that line")
     return settings
 
 

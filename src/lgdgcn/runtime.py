@@ -1,11 +1,12 @@
-"""Where and how a run executes: seeds, device, threads, and the wish to stop."""
+"""Where and how a run executes: seeds, device, threads, memory, and the wish to stop."""
 
 import ctypes
 import os
 import random
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 import numpy as np
@@ -15,7 +16,10 @@ from lgdgcn.errors import InputError, StoppedError
 
 __all__ = [
     "StopRequest",
+    "available_memory",
+    "gibibytes",
     "keep_freed_memory",
+    "require_memory",
     "select_device",
     "set_seed",
     "set_threads",
@@ -65,6 +69,72 @@ def keep_freed_memory() -> None:
         library.mallopt(trim, limit)
     except (OSError, AttributeError):
         pass
+
+
+def available_memory(device: torch.device | None = None) -> int:
+    """Bytes that this process can still get, on a GPU or (by default) in main memory.
+
+    Main memory is what the system has to give, or less where a container (control group) or a
+    limit of the process (``ulimit -v``) allows less; elsewhere than on Linux a guess of 4 GiB.
+    """
+    if device is not None and device.type == "cuda":
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + cached
+    known = []
+    with suppress(OSError, ValueError, KeyError):
+        known.append(1024 * _numbers(Path("/proc/meminfo"))["MemAvailable:"])
+    with suppress(OSError, ValueError, KeyError):  # its limit is "max" where it has none
+        group = Path("/sys/fs/cgroup")
+        used = int((group / "memory.current").read_text())
+        reclaimable = _numbers(group / "memory.stat")["inactive_file"]
+        known.append(int((group / "memory.max").read_text()) - used + reclaimable)
+    with suppress(OSError, ValueError, ImportError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            known.append(limit - pages * resource.getpagesize())
+    return max(0, min(known)) if known else 4 * 2**30
+
+
+def require_memory(
+    size: float,
+    what: str,
+    way_out: str | Callable[[], str],
+    device: torch.device | None = None,
+    error: type[InputError] = InputError,
+) -> None:
+    """Refuse work that cannot fit, before it takes the memory.
+
+    Args:
+        size: Bytes it will need, at least.
+        what: What needs them, the beginning of a sentence.
+        way_out: What to do about it, or a function that finds out.
+        device: Whose memory; main memory by default.
+        error: What is raised.
+    """
+    free = available_memory(device)
+    if size > free:
+        needed = f"{what} would take about {gibibytes(size)} of memory"
+        advice = way_out if isinstance(way_out, str) else way_out()
+        raise error(f"{needed}, and {gibibytes(free)} are free; {advice}")
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    """The first number of every line that the system reports, by its name."""
+    return {line.split()[0]: int(line.split()[1]) for line in file.read_text().splitlines()}
+
+
+def gibibytes(size: float) -> str:
+    """A number of bytes for a message.
+
+    Example:
+        >>> gibibytes(3 * 2**29), gibibytes(2**20), gibibytes(2**70)
+        ('1.5 GiB', '0.00098 GiB', '1.1e+12 GiB')
+    """
+    amount = size / 2**30
+    return f"{amount:,.1f} GiB" if 1 <= amount < 1e6 else f"{amount:.2g} GiB"
 
 
 class StopRequest:

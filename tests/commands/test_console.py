@@ -64,3 +64,39 @@ def test_a_file_gets_no_bar(shown):
 )
 def test_percent(values, text):
     assert console.percent(*values) == text
+
+
+def test_long_work_shows_rows_a_second(shown, monkeypatch):  # D13
+    screen = shown(True)
+    monkeypatch.setattr(console, "SHOWN_AFTER", 0)
+    with console.work_progress("reading [a].csv", "rows") as advance:
+        advance(12_345, 0.25)
+        while "12,345 rows" not in screen():
+            pass
+    assert "reading [a].csv" in screen()
+    assert "25%" in screen()
+    assert re.search(r"12,345 rows, [\d,]+ a second", screen())
+
+
+def test_short_work_shows_nothing(shown):  # D13
+    screen = shown(True)
+    with console.work_progress("reading a.csv", "rows") as advance:
+        advance(1, 0.5)
+    assert screen() == ""
+
+
+def test_long_work_within_a_bar_shows_no_second_one(shown, monkeypatch):
+    screen = shown(True)
+    monkeypatch.setattr(console, "SHOWN_AFTER", 0)
+    with console.steps() as on_step, console.work_progress("reading", "rows") as advance:
+        on_step("training")
+        advance(1, 0.5)
+    assert "reading" not in screen()
+
+
+def test_a_file_gets_no_bar_of_long_work(shown, monkeypatch):
+    screen = shown(False)
+    monkeypatch.setattr(console, "SHOWN_AFTER", 0)
+    with console.work_progress("reading", "rows") as advance:
+        advance(1, 0.5)
+    assert screen() == ""

@@ -27,6 +27,7 @@ from lgdgcn.errors import InputError, LGDWarning
         (torch.tensor([[1], [0], [1], [0]]), [1, 0, 1, 0], [0, 1]),
         (torch.tensor([True, False, True, True]), [1, 0, 1, 1], [0, 1]),
         (torch.tensor([1, 0, 1, 7], dtype=torch.uint8), [1, 0, 1, 2], [0, 1, 7]),
+        (np.array([2**64 - 1, 3, 2**63, 3], np.uint64), [2, 0, 1, 0], [3, 2**63, 2**64 - 1]),
         (None, [-1, -1, -1, -1], []),
     ],
 )
@@ -178,3 +179,9 @@ def test_good_labels_are_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_trainable(torch.tensor([0, 1, 0, -1]), ["a", "b"], _masks([0, 1], [2]))
+
+
+@pytest.mark.parametrize("classes", [["a", "b", "a"], [1, "1", 2]])
+def test_two_classes_of_one_name_are_refused(classes):
+    with pytest.raises(InputError, match=r"`classes` names '(a|1)' twice"):
+        canonical_labels([0, 1, 2], 3, classes)

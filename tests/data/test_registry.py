@@ -1,5 +1,6 @@
 import io
 import pickle
+import warnings
 import zipfile
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 
 from lgdgcn import data as lgd_data
 from lgdgcn.data import available, get, info, load
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, LGDWarning
 
 NAMES = [entry.name for entry in available()]
 STORED = [name for name in NAMES if name != "synthetic"]
@@ -121,7 +122,7 @@ def test_synthetic_passes_settings_through():
         load("cora", factors=3)
 
 
-@pytest.mark.filterwarnings("ignore:edge_index was directed")
+@pytest.mark.filterwarnings("ignore::lgdgcn.errors.LGDWarning")
 def test_search_order_is_root_environment_cache(tmp_path, monkeypatch, no_user_data):
     folders = [tmp_path / "root", tmp_path / "env", no_user_data]
     for number, folder in enumerate(folders):
@@ -136,6 +137,7 @@ def test_search_order_is_root_environment_cache(tmp_path, monkeypatch, no_user_d
     assert get("karate_club") == no_user_data / "karate_club.npz"
 
 
+@pytest.mark.filterwarnings("ignore:.*is not karate_club as it is known")
 def test_a_users_own_file_is_brought_into_form(tmp_path):
     np.savez(tmp_path / "karate_club.npz", **small_graph())
     with pytest.warns(UserWarning, match="directed"):
@@ -265,3 +267,17 @@ def test_every_set_is_listed():
     assert info("Cora").name == "cora"
     assert info("synthetic").where_found == "generated"
     assert info("cora").where_found is None
+
+
+@pytest.mark.filterwarnings("ignore:edge_index was directed")
+def test_a_file_of_another_size_is_named(tmp_path, shared_data):  # D14
+    np.savez(tmp_path / "cora.npz", **small_graph())
+    words = (
+        r"cora\.npz is not cora as it is known: 7/3/7/4 nodes/edges/features/classes "
+        r"instead of 2,708/5,278/1,433/7"
+    )
+    with pytest.warns(LGDWarning, match=words):
+        load("cora", tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load("cora", shared_data)

@@ -90,3 +90,67 @@ def test_the_list_says_where_each_set_is(tmp_path, monkeypatch):
 )
 def test_whether_another_seed_is_another_split(source, varies):
     assert source.varies_with_seed is varies
+
+
+@pytest.mark.parametrize("name", ["karate_club", "Karate_Club"])
+def test_a_known_name_is_the_data_set(tmp_path, monkeypatch, shared_data, name):  # D6
+    monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
+    monkeypatch.chdir(tmp_path)
+    write_graph(tmp_path / name)
+    outcome = call("data", "info", name)
+    assert outcome.code == 0
+    assert rows(outcome.out)["nodes"] == ["34"]
+    said = f"{name} is the data set, not the folder {name} here; write ./{name} for that"
+    assert outcome.err == f"lgdgcn: warning: {said}\n"
+    outcome = call("data", "info", f"./{name}")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert rows(outcome.out)["nodes"] == ["24"]
+
+
+def test_a_run_in_a_folder_called_like_its_data_set(tmp_path, monkeypatch, shared_data):  # D6
+    monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
+    monkeypatch.chdir(tmp_path)
+    args = ["--model", "mlp", "--set", "epochs=1", "--out", "karate_club"]
+    assert call("train", "karate_club", *args).code == 0
+    outcome = call("predict", "karate_club", "--out", "labels.csv")
+    assert outcome.code == 0
+    assert "34 nodes" in outcome.out
+
+
+def test_a_folder_that_is_no_data_set_needs_no_slash(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_graph(tmp_path / "mine")
+    assert GraphSource("mine").is_folder
+    write_graph(tmp_path / "chameleon_filtered")
+    assert not GraphSource("./chameleon_filtered").varies_with_seed
+
+
+@pytest.mark.parametrize("dataset", ["x" * 5000, "./" + "x" * 5000, "a\0b", "./a\0b"])
+def test_names_that_no_folder_can_have(dataset):
+    with pytest.raises(InputError, match=r"no data set|does not exist"):
+        GraphSource(dataset).load()
+
+
+def test_info_shows_the_split_that_training_draws(tmp_path):  # D29
+    graph = write_graph(tmp_path / "graph")
+    nodes = (graph / "nodes.csv").read_text()
+    for split in ("train", "val", "test"):
+        nodes = nodes.replace(f",{split}\n", "\n")
+    (graph / "nodes.csv").write_text(nodes.replace(",split", ""))
+    outcome = call("data", "info", graph)
+    assert outcome.code == 0
+    data = GraphSource(str(graph)).load()
+    sizes = " / ".join(str(int(data[mask].sum())) for mask in MASKS)
+    assert rows(outcome.out)["train / validation / test"] == [sizes] == ["15 / 6 / 3"]
+    assert "no split was given: labelled nodes are split 60/20/20" in outcome.err
+
+
+def test_info_says_why_a_graph_cannot_be_trained_on(tmp_path):  # D29
+    graph = write_graph(tmp_path / "graph")
+    nodes = (graph / "nodes.csv").read_text()
+    (graph / "nodes.csv").write_text(nodes.replace(",train\n", ",\n"))
+    outcome = call("data", "info", graph)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert rows(outcome.out)["train / validation / test"] == ["0 / 9 / 6"]
+    assert "cannot be trained on:" in outcome.out
+    assert "the train split has no labelled node" in outcome.out

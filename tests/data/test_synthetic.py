@@ -155,3 +155,8 @@ def test_random_pairs_are_uniform():
 def test_settings_out_of_range(settings, words):
     with pytest.raises(InputError, match=words):
         synthetic_graph(**settings)
+
+
+def test_labels_that_cannot_fit_are_refused():  # D12
+    with pytest.raises(InputError, match=r"the labels of the graph would take .*lower nodes"):
+        synthetic_graph(nodes=1_000_000, classes=500_000, factors=200, average_degree=2)

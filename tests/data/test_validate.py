@@ -87,6 +87,13 @@ def _big(value=1.0):
         ({"edge_index": RING.t()}, r"shape \[6, 2\]; give its transpose"),
         ({"edge_index": torch.zeros(3, 4).long()}, r"shape \[3, 4\]"),
         ({"edge_index": torch.eye(2).to_sparse()}, "sparse"),
+        ({"edge_index": torch.tensor(3)}, r"edge_index has shape \[\]; give \[2, E\]"),  # D15
+        ({"edge_index": np.array(3)}, r"edge_index has shape \[\]; give \[2, E\]"),
+        ({"edge_index": 3}, r"edge_index has shape \[\]; give \[2, E\]"),
+        ({"edge_index": torch.tensor([3, 4])}, r"edge_index has shape \[2\]; give \[2, E\]"),
+        ({"x": torch.tensor(3.0)}, r"x has shape \[\]"),
+        ({"y": torch.tensor(3)}, "y has 0 rows but x has 6"),
+        ({"train_idx": torch.tensor(3)}, r"train_idx has shape \[\]"),
         ({"edge_index": [["a"], ["b"]]}, "cannot be read"),
         ({"edge_index": None}, "edge_index is missing"),
     ],
@@ -303,6 +310,8 @@ def test_with_features():
         (Data(edge_index=RING * 10**12), "degree", "without gaps"),
         (Data(edge_index=-RING, num_nodes=6), "degree", "outside"),
         (Data(), "degree", "edge_index is missing"),
+        (Data(edge_index=torch.tensor(3)), "degree", r"edge_index has shape \[\]"),
+        (Data(edge_index=RING, x=torch.tensor(3.0)), "degree", "0 nodes"),
     ],
 )
 def test_with_features_faults(data, kind, message):

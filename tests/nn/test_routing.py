@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
+from lgdgcn import kernels
 from lgdgcn.errors import InputError
-from lgdgcn.nn import diversity_loss, route, space_loss
+from lgdgcn.nn import LGDConv, diversity_loss, route, space_loss
 from literal import routing as literal
 from literal.seeds import seeds
 
@@ -48,6 +49,30 @@ def test_gradients_through_routing_and_loss(loss, precision):
         return loss(route(z, EDGES, iterations=3)[0], mean, cov, precision)
 
     assert gradcheck(composed, units(1).requires_grad_())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wanted"),
+    [
+        (torch.float64, torch.float64),
+        (torch.float32, torch.float32),
+        (torch.float16, torch.float32),
+    ],
+)
+def test_the_temperature_of_a_layer_has_the_type_of_its_units(monkeypatch, dtype, wanted):
+    """The kernels of a GPU are compiled for one type; ``model.cuda()`` leaves buffers theirs."""
+    seen = []
+    real = kernels.route
+
+    def spy(z, edge_index, iterations, tau, **options):
+        seen.append(tau.dtype)
+        return real(z, edge_index, iterations, tau, **options)
+
+    monkeypatch.setattr(kernels, "route", spy)
+    layer = LGDConv(6, 12, k=2)
+    layer.projection.to(dtype)
+    layer(torch.rand(5, 6, dtype=dtype), EDGES)
+    assert seen == [wanted]
 
 
 @pytest.mark.parametrize(

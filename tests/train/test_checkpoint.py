@@ -423,6 +423,15 @@ def test_a_pipe_or_folder_in_its_place_does_not_hang(tmp_path):
         checkpoint.load(tmp_path / "seed-0")
 
 
+def test_a_pipe_in_place_of_a_seal_does_not_hang(tmp_path):
+    file = checkpoint.save(tmp_path / "seed-0", tensors(), {})
+    seal = file.with_name(file.name + ".sha256")
+    seal.unlink()
+    os.mkfifo(seal)
+    with pytest.raises(CheckpointError, match="no usable"):
+        checkpoint.load(tmp_path / "seed-0")
+
+
 def test_a_huge_file_of_zeros_is_not_read(tmp_path):
     file = tmp_path / "seed-0-000001.safetensors"
     with file.open("wb") as out:

@@ -223,7 +223,17 @@ def test_a_copy_of_a_configuration_is_kept(tmp_path):
     (tmp_path / "config.toml").write_text(CONFIG)
     with pytest.raises(InputError, match="already holds"):
         RunFolder(tmp_path).__enter__()
+    with pytest.raises(InputError, match="there is no run"):
+        RunFolder(tmp_path, resume=True).__enter__()
     assert names(tmp_path) == ["config.toml"]
+
+
+def test_a_finished_run_may_have_lost_an_empty_folder(path):
+    """As when it was kept in a version control system."""
+    (path / "result.json").write_text("{}")
+    (path / "checkpoints").rmdir()
+    with RunFolder(path, resume=True):
+        pass
 
 
 def test_which_files_are_of_a_run(path):

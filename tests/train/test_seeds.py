@@ -10,10 +10,11 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
+from lgdgcn.errors import CheckpointError, DivergedError, InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
-from lgdgcn.train.jobs import members_at_once
+from lgdgcn.train import seeds as seeds_module
+from lgdgcn.train.memory import members_at_once
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.seeds import SeedResult, summary, train_seed, train_seeds
 from models.toy import toy_graph
@@ -45,28 +46,13 @@ def same(first, second):
 )
 @pytest.mark.parametrize("at_once", [1, 2, 64])
 def test_the_model_of_the_best_seed_is_kept(monkeypatch, values, best, at_once):
-    groups = []
-
-    class Session:
-        def __init__(self, graphs, settings, model, seeds, device, folder):
-            self.graphs, self.seeds = graphs, seeds
-            groups.append([*seeds])
-
-        def train(self, on_epoch, stop):
-            pass
-
-        def outcome(self, index):
-            seed, graph = self.seeds[index], self.graphs[index]
-            return result(seed, val=values[seed]), lambda: f"model {seed} on {graph}"
-
-    monkeypatch.setattr("lgdgcn.train.seeds._Session", Session)
-    monkeypatch.setattr("lgdgcn.train.seeds.members_at_once", lambda *args: at_once)
-    load = "graph {}".format
-    results, kept = train_seeds(load, SETTINGS, "lgdgcn", range(len(values)), CPU)
-    assert [r.seed for r in results] == list(range(len(values)))
-    assert kept == f"model {best} on graph {best}"
-    assert max(map(len, groups)) <= at_once
-    assert [seed for group in groups for seed in group] == list(range(len(values)))
+    monkeypatch.setattr("lgdgcn.train.jobs.members_at_once", lambda *args: at_once)
+    monkeypatch.setattr(seeds_module, "SeedResult", lambda seed, *rest: result(seed, values[seed]))
+    seeds = range(len(values))
+    results, kept = train_seeds(lambda _: toy_graph(), SETTINGS, "gcn", seeds, CPU)
+    assert [r.seed for r in results] == [*seeds]
+    expected = train_seed(toy_graph(), SETTINGS, "gcn", best, CPU)[1]
+    torch.testing.assert_close(weights(kept), weights(expected), rtol=1e-5, atol=1e-6)
 
 
 def split_of(seed):
@@ -206,6 +192,29 @@ def test_a_result_says_what_data_it_is_of(tmp_path):
     assert [r.as_row()["data"] for r in results] == [fingerprint(split_of(seed)) for seed in SEEDS]
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda tensors, meta: ({}, meta), "model weights of another model: .* is missing"),
+        (lambda tensors, meta: (tensors, meta | {"progress": {}}), "does not say how far"),
+        (lambda tensors, meta: (tensors, meta | {"progress": None}), "does not say how far"),
+    ],
+    ids=["no tensors", "empty progress", "no progress"],
+)
+def test_a_sealed_checkpoint_with_something_missing_is_refused(tmp_path, change, words):
+    def stop(member, report):
+        if report.metrics["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    with RunFolder(tmp_path / "run") as folder:
+        with pytest.raises(KeyboardInterrupt):
+            train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU, folder, on_epoch=stop)
+        path = folder.checkpoint(0)
+        checkpoint.save(path, *change(*checkpoint.load(path)))
+        with pytest.raises(CheckpointError, match=words):
+            train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU, folder)
+
+
 def test_checkpoints_come_when_due(tmp_path, monkeypatch):
     saved = []
     real = checkpoint.save
@@ -305,6 +314,21 @@ def test_a_stop_saves_every_seed_and_finished_ones_stay(tmp_path, model):
             assert mine == pytest.approx(other, rel=1e-8)
 
 
+def test_a_score_of_an_earlier_version_is_not_compared(tmp_path):
+    data = toy_graph(multi_label=True)
+    data.y[::2, 5] = 1  # label sets of different sizes
+    with RunFolder(tmp_path / "run") as folder:
+        train_seed(data, SETTINGS, "gcn", 0, CPU, folder)
+    path = tmp_path / "run/checkpoints/seed-0"
+    tensors, meta = checkpoint.load(path)
+    assert meta.pop("selection") == "average_precision"
+    checkpoint.save(path, tensors, meta)
+    words = r"selection: \(absent\) -> \"average_precision"
+    resumed = RunFolder(tmp_path / "run", resume=True)
+    with resumed as folder, pytest.raises(CheckpointError, match=words):
+        train_seed(data, SETTINGS, "gcn", 0, CPU, folder)
+
+
 def test_as_many_seeds_at_once_whatever_k_is():
     wide = replace(SETTINGS, k=35)
     endless = replace(SETTINGS, k=10**400)
@@ -319,10 +343,19 @@ def test_a_seed_that_diverges_names_its_learning_rate():
         train_seeds(lambda seed: toy_graph(), settings, "gcn", SEEDS, CPU)
 
 
-def test_out_of_memory_says_what_to_do(monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
+        MemoryError(),
+    ],
+    ids=["GPU", "CPU", "Python"],
+)
+def test_out_of_memory_says_what_to_do(monkeypatch, error):
     def fail(self):
-        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
+        raise error
 
     monkeypatch.setattr("lgdgcn.train.trainer.Trainer.epoch", fail)
-    with pytest.raises(ValueError, match=r"cpu ran out of memory at a peak of .*lower"):
+    with pytest.raises(InputError, match=r"^cpu ran out of memory; lower hidden_channels or"):
         train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU)

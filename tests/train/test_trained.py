@@ -244,6 +244,7 @@ def test_safetensors_of_others(tmp_path):
         {"settings": {"factors": 10**9, "hidden_channels": 10**9}},
         {"model": "gat", "settings": {"heads": 10**9}},
         {"model": "monet", "settings": {"kernel_size": 10**12}},
+        {"model": "appnp", "settings": {"propagation": 10**12}},
         {"model": ["lgdgcn"]},
         {"model": "x" * 10**6},
         {"feature_names": "abcdefghijkl"},

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import optuna
 import pytest
 import torch
-from lgdgcn.train.population import Population
+from lgdgcn.train.trainer import Trainer
 
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
@@ -145,9 +145,9 @@ def test_an_oversized_trial_is_told_as_failed(monkeypatch):
     def crowded(graphs, members, model):
         if any(member.settings.num_layers == 2 for member in members):
             raise torch.OutOfMemoryError
-        return Population(graphs, members, model)
+        return Trainer(graphs, members, model)
 
-    monkeypatch.setattr(training, "Population", crowded)
+    monkeypatch.setattr(training, "Trainer", crowded)
     study = searched()
     large = [t for t in study.trials if t.params["num_layers"] == 2]
     assert {t.user_attrs["failure"] for t in large} == {"out of memory"}

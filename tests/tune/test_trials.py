@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from lgdgcn.train.member import Member
-from lgdgcn.train.population import Population
+from lgdgcn.train.state import Member
+from lgdgcn.train.trainer import Trainer
 
 from lgdgcn.config import Settings
 from lgdgcn.data import synthetic_graph
@@ -68,7 +68,7 @@ def test_every_seed_may_have_its_own_split():
 def test_score_is_the_best_mean_of_ten_epochs(epochs, patience):
     settings = replace(SETTINGS[2], epochs=epochs, patience=patience)
     seen = []
-    Population(graph_of(), [Member(settings, 1)], "mlp").train(
+    Trainer(graph_of(), [Member(settings, 1)], "mlp").train(
         lambda report: seen.append(report.metrics["val_micro_f1"])
     )
     windows = [seen[end - 10 : end] for end in range(10, len(seen) + 1)] or [seen]
@@ -174,9 +174,9 @@ def sizes(monkeypatch, settings, seeds=(0, 1)):
 
     def population(graphs, members, model):
         made.append([(member.settings.num_layers, member.seed) for member in members])
-        return Population(graphs, members, model)
+        return Trainer(graphs, members, model)
 
-    monkeypatch.setattr(trials, "Population", population)
+    monkeypatch.setattr(trials, "Trainer", population)
     run([replace(one, epochs=1) for one in settings], seeds=seeds)
     return made
 
@@ -208,7 +208,7 @@ def fit_only(monkeypatch, fits):
     """Populations run out of memory in the third epoch unless ``fits`` says so of their rates."""
     made = []
 
-    class Small(Population):
+    class Small(Trainer):
         def __init__(self, graphs, members, model):
             made.append(sorted({member.settings.lr for member in members}))
             super().__init__(graphs, members, model)
@@ -220,7 +220,7 @@ def fit_only(monkeypatch, fits):
                 raise torch.OutOfMemoryError
             return super().epoch()
 
-    monkeypatch.setattr(trials, "Population", Small)
+    monkeypatch.setattr(trials, "Trainer", Small)
     return made
 
 
@@ -251,7 +251,7 @@ def test_who_finished_before_memory_ran_out_is_yielded_once(monkeypatch):
         if len(list(places)) < len(self.places):  # the others are brought together again
             raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(Population, "retire", retire)
+    monkeypatch.setattr(Trainer, "retire", retire)
     found = run(SETTINGS)  # of different length; asserts that each comes once
     assert [one.failure for one in found] == [None] * 3
 
@@ -278,7 +278,7 @@ def graph_with_factors():
 
 
 def trained(data, model="lgdgcn"):
-    population = Population(data, [Member(SMALL, 0), Member(SMALL, 1)], model)
+    population = Trainer(data, [Member(SMALL, 0), Member(SMALL, 1)], model)
     population.train()
     return population
 

@@ -2,8 +2,10 @@
 
 import math
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
@@ -14,21 +16,26 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
 )
 from rich.table import Table
 
+from lgdgcn.progress import Advance
+
 if TYPE_CHECKING:
     from lgdgcn.train.state import EpochReport, Member
 
-__all__ = ["epoch_progress", "out", "percent", "print_table", "steps"]
+__all__ = ["epoch_progress", "out", "percent", "print_table", "steps", "work_progress"]
 
 # Names of graphs and folders are shown as they are: no [markup], no :emoji:. A file or pipe has no
 # width, so tables in it are as wide as what they hold.
 _width = None if sys.stdout.isatty() else 1000
 out = Console(highlight=False, markup=False, emoji=False, width=_width)
 _err = Console(stderr=True, highlight=False)
+_bar_shown = Lock()
+SHOWN_AFTER = 1.0  # seconds; what is done by then needs no bar
 
 
 def percent(value: float | None, spread: float | None = None) -> str:
@@ -65,8 +72,10 @@ def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochRe
         TimeElapsedColumn(),
         TextColumn("[dim]{task.fields[note]}"),
     )
-    hidden = not _err.is_terminal
-    with Progress(*columns, console=_err, transient=True, disable=hidden) as progress:
+    with (
+        _one_bar() as shown,
+        Progress(*columns, console=_err, transient=True, disable=not shown) as progress,
+    ):
         text = label if runs == 1 else f"{label}, {runs} runs"
         task = progress.add_task(text, total=None, note="")
         done: dict[int, int] = {}
@@ -94,11 +103,65 @@ def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochRe
 def steps() -> Iterator[Callable[[str], None]]:
     """Show what is being done, and for how long, on a terminal's standard error."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    hidden = not _err.is_terminal
-    with Progress(*columns, console=_err, transient=True, disable=hidden) as progress:
+    with (
+        _one_bar() as shown,
+        Progress(*columns, console=_err, transient=True, disable=not shown) as progress,
+    ):
         task = progress.add_task("", total=None)
 
         def on_step(name: str) -> None:
             progress.update(task, description=escape(name))
 
         yield on_step
+
+
+@contextmanager
+def work_progress(what: str, unit: str) -> Iterator[Advance]:
+    """Show work on a terminal's standard error, if it takes longer than a second.
+
+    Args:
+        what: What is done, such as ``reading edges.csv``.
+        unit: What is counted, such as ``rows``; without one only the time is shown.
+    """
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        *([BarColumn(), TaskProgressColumn()] if unit else []),
+        TextColumn("{task.fields[note]}"),
+        TimeElapsedColumn(),
+    )
+    with _one_bar() as shown:
+        if not shown:
+            yield lambda done, share: None
+            return
+        progress = Progress(*columns, console=_err, transient=True)
+        task = progress.add_task(escape(what), total=None, note="")
+        begin = time.monotonic()
+
+        def advance(done: int, share: float | None) -> None:
+            rate = done / max(time.monotonic() - begin, 1e-9)
+            note = f"{done:,} {unit}, {rate:,.0f} a second"
+            total = None if share is None else 1.0
+            progress.update(task, completed=share or 0.0, total=total, note=note)
+
+        timer = Timer(SHOWN_AFTER, progress.start)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield advance
+        finally:
+            timer.cancel()
+            timer.join()  # it may be showing the bar just now
+            if progress.live.is_started:
+                progress.stop()
+
+
+@contextmanager
+def _one_bar() -> Iterator[bool]:
+    """Whether a bar may be shown: only on a terminal, and only one at a time."""
+    shown = _err.is_terminal and _bar_shown.acquire(blocking=False)
+    try:
+        yield shown
+    finally:
+        if shown:
+            _bar_shown.release()

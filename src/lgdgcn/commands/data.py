@@ -5,6 +5,7 @@ import torch
 from lgdgcn.commands.console import out, print_table
 from lgdgcn.data import available, get
 from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import InputError
 from lgdgcn.train.task import Task
 
 __all__ = ["get_set", "list_sets", "show_info"]
@@ -23,8 +24,12 @@ def list_sets() -> None:
 
 
 def show_info(name: str) -> None:
-    """Print what a graph holds."""
-    data = GraphSource(name).load(require_labels=False)
+    """Print what a graph holds, with the split that training would use."""
+    source = GraphSource(name)
+    try:
+        data, refused = source.load(require_labels=None), None
+    except InputError as error:
+        data, refused = source.load(require_labels=False), error
     degree = torch.bincount(data.edge_index[1], minlength=data.x.size(0))
     task = Task.of(data)
     layout = "sparse" if data.x.layout == torch.sparse_csr else "dense"
@@ -40,6 +45,8 @@ def show_info(name: str) -> None:
         ["known factors", str(data.y_factor.size(1)) if "y_factor" in data else "–"],
     ]
     print_table(name, ["", ""], rows)
+    if refused is not None:
+        out.print(f"cannot be trained on: {refused}", soft_wrap=True)
 
 
 def get_set(name: str) -> None:

@@ -29,10 +29,12 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
     if edges:
         finished.target(out.with_name(f"{out.stem}-edges.csv"), graph=source)
     data = source.load(require_labels=False)
+    if source.features == "identity" and source is not finished.source:
+        _check_same_nodes(finished.source.load(require_labels=False), data)
     output = trained(data)
     if edges and not output.layers:
         raise InputError("--edges: only lgdgcn and disengcn know the factors of an edge")
-    ids = list(getattr(data, "node_ids", range(data.x.size(0))))
+    ids = _ids(data)
     factors = trained.dominant_factors(output)
     header = ["node", "label", "probability"] + ([] if factors is None else ["factor"])
     write_csv(out, header, _node_rows(trained, output, ids, factors))
@@ -43,6 +45,19 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
         count = trained.settings.factors
         write_csv(path, ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))], rows)
         console.print(f"{len(rows)} edges: {path}", soft_wrap=True)
+
+
+def _ids(data: Data) -> list[Any]:
+    return list(getattr(data, "node_ids", range(data.x.size(0))))
+
+
+def _check_same_nodes(own: Data, other: Data) -> None:
+    """Refuse a graph of other nodes for a model whose features are the nodes themselves."""
+    if _ids(own) != _ids(other):
+        raise InputError(
+            "--graph: the run was trained with --features identity, one column for each of its own "
+            "nodes, and this graph has other nodes; train with --features degree instead"
+        )
 
 
 def joined(names: Iterable[Any]) -> str:

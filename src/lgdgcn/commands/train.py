@@ -36,6 +36,7 @@ from lgdgcn.runtime import (
 )
 from lgdgcn.train import checkpoint
 from lgdgcn.train.identity import check_same, differences
+from lgdgcn.train.memory import check_memory
 from lgdgcn.train.run_files import read_config, read_result
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.seeds import summary, train_seeds
@@ -90,7 +91,8 @@ def train(
     def load(seed: int) -> Data:
         return read(seed if source.varies_with_seed else 0)
 
-    load(0)  # a graph that cannot be used is refused before the run folder is touched
+    # what cannot be used, or is too large, is refused before the run folder is touched
+    check_memory(load(0), [settings], model, where)
     results = []
     try:
         with stop_on_signals() as stop, run:

@@ -46,6 +46,11 @@ def canonical_labels(
         (tensor([ 1,  0, -1]), ['a', 'b'])
     """
     classes = list(classes) if classes is not None and len(classes) else None
+    if classes and len(set(map(str, classes))) < len(classes):
+        twice = next(name for i, name in enumerate(classes) if str(name) in map(str, classes[:i]))
+        raise InputError(
+            f"`classes` names {str(twice)[:50]!r} twice; give every class its own name"
+        )
     if y is None:
         return torch.full((num_nodes,), -1), classes or []
     values = _as_array(y)
@@ -112,7 +117,8 @@ def _from_integers(
                 f"y is real-valued (y[{row}] = {values[row]}); "
                 "labels must be classes: integers, strings or a 0/1 matrix"
             )
-    values = values.astype(np.int64)
+    if values.dtype != np.uint64:  # which holds codes that int64 does not
+        values = values.astype(np.int64)
     if (values < -1).any():
         row = int((values < -1).argmax())
         raise InputError(f"y[{row}] is {values[row]}; classes are ≥ 0 and -1 means unlabelled")
@@ -123,9 +129,9 @@ def _from_integers(
                 f"y[{row}] is {values[row]} but `classes` names {len(classes)} classes; "
                 "name them all or remove `classes`"
             )
-        return torch.from_numpy(values.copy()), classes
+        return torch.from_numpy(values.astype(np.int64)), classes
     found = np.unique(values[values >= 0])
-    numbers = np.where(values >= 0, np.searchsorted(found, values), -1)
+    numbers = np.where(values >= 0, np.searchsorted(found, values), -1).astype(np.int64)
     return torch.from_numpy(numbers), [int(label) for label in found]
 
 

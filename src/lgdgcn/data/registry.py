@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,9 +20,18 @@ from lgdgcn.data.splits import check_seed, fraction_split, random_split, sized_s
 from lgdgcn.data.synthetic import adjacency_rows, synthetic_graph
 from lgdgcn.data.tables import read_npz
 from lgdgcn.data.validate import canonical
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, LGDWarning
 
-__all__ = ["DatasetInfo", "available", "get", "info", "is_available", "load", "search_folders"]
+__all__ = [
+    "DatasetInfo",
+    "available",
+    "get",
+    "info",
+    "is_available",
+    "is_known",
+    "load",
+    "search_folders",
+]
 
 _CSR = ("x_data", "x_indices", "x_indptr", "x_shape")
 
@@ -105,9 +115,16 @@ def load(
         path = _fetch(name, root)
     arrays = read_planetoid(path, name) if path.is_dir() else read_npz(path)
     try:
-        return _to_data(name, arrays, split, seed)
+        data = _to_data(name, arrays, split, seed)
     except (TypeError, ValueError, IndexError) as error:  # InputError is a ValueError
         raise InputError(f"{path}: {error}") from None
+    _warn_of_another_size(path, data, _SETS[name])
+    return data
+
+
+def is_known(name: str) -> bool:
+    """Whether this is the name of a data set."""
+    return name.lower() in _SETS
 
 
 def info(name: str) -> DatasetInfo:
@@ -218,6 +235,21 @@ def _to_data(name: str, arrays: Mapping[str, Any], split: str, seed: int) -> Dat
         masks = fraction_split(is_labelled(data.y), seed=seed)
         data.train_mask, data.val_mask, data.test_mask = masks
     return _random(data, seed) if split == "random" and stored else data
+
+
+def _warn_of_another_size(path: Path, data: Data, known: DatasetInfo) -> None:
+    """Say so if a file has the name of a data set, but is another graph."""
+    classes = data.y.size(1) if data.y.dim() == 2 else int(data.y.max()) + 1
+    found = (data.num_nodes, data.edge_index.size(1) // 2, data.x.size(1), classes)
+    wanted = (known.nodes, known.edges, known.features, known.classes)
+    if found != wanted:
+        here, there = (f"{n:,}/{e:,}/{f:,}/{c:,}" for n, e, f, c in (found, wanted))
+        warnings.warn(
+            f"{path} is not {known.name} as it is known: {here} nodes/edges/features/classes "
+            f"instead of {there}; it is used as it is",
+            LGDWarning,
+            stacklevel=3,
+        )
 
 
 def _features(arrays: Mapping[str, Any]) -> Any:

@@ -1,5 +1,7 @@
 """Which graph a command works on: a data set by name, a generated one, or a user's folder."""
 
+import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,11 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import parse_assignments
 from lgdgcn.data.labels import is_labelled
-from lgdgcn.data.registry import load
+from lgdgcn.data.registry import is_known, load
 from lgdgcn.data.splits import sized_split
 from lgdgcn.data.user_graph import read_graph
 from lgdgcn.data.validate import canonical, with_features
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = ["GraphSource"]
 
@@ -26,7 +28,8 @@ class GraphSource:
     """Where a graph comes from and how it is split.
 
     Attributes:
-        dataset: ``cora``, ``synthetic:factors=8,seed=1`` or the path of a folder.
+        dataset: ``cora``, ``synthetic:factors=8,seed=1`` or the path of a folder. The name of a
+            data set means the data set; a folder of the same name is written ``./cora``.
         root: Folder to look for data sets in.
         split: ``standard`` or ``random``; a random split depends on the seed.
         features: ``degree`` or ``identity`` to make features from the structure.
@@ -44,7 +47,9 @@ class GraphSource:
     @property
     def is_folder(self) -> bool:
         """Whether the graph is the user's own; a name with a slash is always a path."""
-        return "/" in self.dataset or "\\" in self.dataset or Path(self.dataset).is_dir()
+        if "/" in self.dataset or "\\" in self.dataset:
+            return True
+        return not is_known(self.dataset.partition(":")[0]) and os.path.isdir(self.dataset)
 
     @property
     def name(self) -> str:
@@ -66,15 +71,21 @@ class GraphSource:
     @property
     def varies_with_seed(self) -> bool:
         """Whether another seed means another split."""
-        return self.split == "random" or self.name in STORED_SPLITS
+        return self.split == "random" or (not self.is_folder and self.name in STORED_SPLITS)
 
-    def load(self, seed: int = 0, require_labels: bool = True) -> Data:
-        """Read the graph in canonical form; ``seed`` matters to random and stored splits."""
+    def load(self, seed: int = 0, require_labels: bool | None = True) -> Data:
+        """Read the graph in canonical form; ``seed`` matters to random and stored splits.
+
+        ``require_labels`` is that of :func:`~lgdgcn.data.validate.canonical`.
+        """
         if self.is_folder:
             if self.split != "standard":
                 raise InputError("--split random is for named data sets; use a split column")
             return _with_factors(read_graph(self.dataset, self.features, require_labels))
         name, options = self._options()
+        if os.path.isdir(name):
+            said = f"{name} is the data set, not the folder {name} here; write ./{name} for that"
+            warnings.warn(said, LGDWarning, stacklevel=2)
         if self.split == "random" and name.lower() == "synthetic":
             data = _split_again(load(name, self.root, **options), seed)  # its seed is the graph's
         else:

@@ -12,6 +12,7 @@ from torch_geometric.utils import to_undirected
 from lgdgcn.data.features import csr_tensor
 from lgdgcn.data.splits import check_seed, fraction_split
 from lgdgcn.errors import InputError
+from lgdgcn.runtime import require_memory
 
 __all__ = ["PAPER_P", "adjacency_rows", "solve_p", "synthetic_graph"]
 
@@ -59,6 +60,8 @@ def synthetic_graph(
     """
     _check_sizes(factors, nodes, classes)
     _check_probability("q", q)
+    labels_size = 12 * nodes * factors * classes  # as int64 and as float32
+    require_memory(labels_size, "the labels of the graph", "lower nodes, factors or classes")
     if p is not None and average_degree is not None:
         raise InputError(
             "p and average_degree were both given; they determine each other: give one"

@@ -1,27 +1,30 @@
 """Tables a user may bring: csv, tsv, parquet and npz files, read without running anything in them.
 
-Readers stream, keep line numbers for messages, and raise nothing but ``InputError``.
+Readers stream, keep line numbers for messages, stop before the memory is full, and raise nothing
+but ``InputError``.
 """
 
-import csv
-import gzip
 import zipfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lgdgcn.data.cells import is_number
+from lgdgcn.data.delimited import read_delimited
 from lgdgcn.errors import InputError
+from lgdgcn.progress import Advance, long_work
+from lgdgcn.runtime import available_memory, gibibytes
 
 __all__ = [
     "SUFFIXES",
+    "TEXT_BYTES",
+    "Room",
     "Table",
+    "comment_hint",
     "find_table",
-    "is_number",
     "read_npz",
     "read_rows",
     "read_table",
@@ -30,7 +33,7 @@ __all__ = [
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz")
 MAX_BYTES = 1 << 30  # of the arrays in an npz file, unpacked
-LONGEST_LINE = 1 << 26  # characters; more is no table, and a compressed file could hide it
+TEXT_BYTES = 200  # of a cell kept as text, beside its characters: in lists and dictionaries
 
 Matrix = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -60,36 +63,39 @@ def find_table(folder: Path, stem: str) -> Path | None:
     return found[0] if found else None
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+class Room:
+    """The memory that is left for a table: rows are counted before they fill it.
+
+    A compressed file of a megabyte can hold a billion rows.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size = self.left = available_memory()
+        self.rows = 0
+
+    def take(self, size: int) -> None:
+        """Count one more row of so many bytes."""
+        self.rows += 1
+        self.left -= size
+        if self.left < 0:
+            raise InputError(
+                f"{self.path} has more than {self.rows - 1:,} rows, and these would fill the "
+                f"{gibibytes(self.size)} of memory that are free; use a smaller table"
+            )
+
+
+def read_rows(
+    path: Path, advance: Advance, known: Container[str] | None = None
+) -> Iterator[tuple[int, list[str]]]:
     """The rows of a csv, tsv or parquet file with their line numbers.
 
-    Comment lines (``#``) and blank lines are left out and cells are stripped. A tsv file may use
-    runs of blanks instead of tabs. Of a parquet file the column names come first, as line 0.
+    Of a parquet file the column names come first, as line 0. The arguments are those of
+    :func:`~lgdgcn.data.delimited.read_delimited`.
     """
     if path.suffix == ".parquet":
-        yield from _parquet_rows(path)
-        return
-    lines = _lines(path)
-    delimiter = ","
-    if ".tsv" in path.suffixes:
-        head: list[str] = []
-        for line in lines:
-            head.append(line)
-            if line.strip():
-                break
-        delimiter = "\t" if head and "\t" in head[-1].strip() else " "
-        lines = chain(head, lines)
-    if delimiter == " ":
-        yield from ((i, line.split()) for i, line in enumerate(lines, 1) if line.strip())
-        return
-    reader = csv.reader(lines, delimiter=delimiter, strict=True, skipinitialspace=True)
-    try:
-        for cells in reader:
-            if len(cells) > 1 or (cells and cells[0].strip()):
-                yield reader.line_num, [cell.strip() for cell in cells]
-    except csv.Error as error:
-        place = where(path, reader.line_num)
-        raise InputError(f"{place}: not valid csv ({error}); check the quotes") from None
+        return _parquet_rows(path, advance)
+    return read_delimited(path, advance, known)
 
 
 def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Table:
@@ -99,31 +105,34 @@ def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Tab
         path: The file.
         text_columns: Says which of the column names are text; all others must hold numbers.
     """
-    rows = read_rows(path)
-    line, names = next(rows, (1, []))
-    if not names or (path.suffix != ".parquet" and all(map(is_number, names))):
-        raise InputError(
-            f"{where(path, line)}: no column names (found {', '.join(names[:3]) or 'nothing'}); "
-            "the first line must name the columns, such as id, label, split"
-        )
-    chosen = _check_names(path, names, text_columns)
-    text_at = [(names[i], i) for i in range(len(names)) if names[i] in chosen]
-    number_at = [i for i in range(len(names)) if names[i] not in chosen]
-    text: dict[str, list[str]] = {name: [] for name, _ in text_at}
-    numbers: list[Matrix] = []
-    lines: list[int] = []
-    with np.errstate(over="ignore"):
+    with long_work(f"reading {path.name}", "rows") as advance, np.errstate(over="ignore"):
+        rows = read_rows(path, advance)
+        line, names = next(rows, (1, []))
+        if not names or (path.suffix != ".parquet" and all(map(is_number, names))):
+            raise InputError(
+                f"{where(path, line)}: no column names (found {', '.join(names[:3]) or 'nothing'})"
+                "; the first line must name the columns, such as id, label, split"
+            )
+        chosen = _check_names(path, names, text_columns)
+        text_at = [(names[i], i) for i in range(len(names)) if names[i] in chosen]
+        number_at = [i for i in range(len(names)) if names[i] not in chosen]
+        text: dict[str, list[str]] = {name: [] for name, _ in text_at}
+        numbers = bytearray()
+        lines: list[int] = []
+        room = Room(path)
+        fixed = 40 + TEXT_BYTES * len(text_at) + 16 * len(number_at)  # float32, copied 4 times
         for line, cells in rows:
             if len(cells) != len(names):
                 raise InputError(
                     f"{where(path, line)}: {len(cells)} cells but {len(names)} columns; "
-                    "give each column a cell"
+                    f"give each column a cell{comment_hint(cells)}"
                 )
+            room.take(fixed + sum(len(cells[i]) for _, i in text_at))
             for name, i in text_at:
                 text[name].append(cells[i])
-            numbers.append(_row(path, line, names, cells, number_at))
+            numbers += _row(path, line, names, cells, number_at).tobytes()
             lines.append(line)
-    matrix = np.stack(numbers) if numbers else np.zeros((0, len(number_at)), np.float32)
+    matrix = np.frombuffer(numbers, np.float32).reshape(len(lines), len(number_at))
     return Table(path, text, matrix, lines)
 
 
@@ -134,8 +143,15 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
             size = sum(member.file_size for member in archive.infolist())
         if size > MAX_BYTES:
             raise InputError(f"{path}: {size} bytes unpacked, more than {MAX_BYTES}; not read")
-        with np.load(path, allow_pickle=False) as arrays:
-            return {key: arrays[key] for key in arrays.files}
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+        for key, array in arrays.items():
+            if array.size and not array.itemsize:  # a billion of these take no byte in the file
+                raise InputError(
+                    f"{path}: {key} has {array.size:,} entries of type {array.dtype}, which hold "
+                    "nothing; save them as numbers or text"
+                )
+        return arrays
     except InputError:
         raise
     except Exception as error:  # a damaged zip or array header raises almost anything
@@ -145,30 +161,12 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         ) from None
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a text file, comments blanked out so that line numbers stay right."""
-    opener: Callable[..., Any] = gzip.open if path.suffix == ".gz" else open
-    number = 0
-    try:
-        with opener(path, "rt", encoding="utf-8-sig") as file:
-            while line := file.readline(LONGEST_LINE):
-                number += 1
-                if len(line) == LONGEST_LINE:
-                    raise InputError(f"{where(path, number)}: too long; not a table")
-                yield "\n" if "#" in line and line.lstrip()[0] == "#" else line
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{path} is not UTF-8 text after line {number}; save it as UTF-8"
-        ) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} cannot be read ({error}); check the file") from None
-
-
 def _row(path: Path, line: int, names: list[str], cells: list[str], at: list[int]) -> Matrix:
     """The numbers of one row; a cell that is none is named with line and column."""
     try:
         row = np.array([float(cells[i]) for i in at], dtype=np.float32)
-        if np.isfinite(row).all():
+        written = "".join([cells[i] for i in at])  # float() also reads 1_0 and other digits
+        if np.isfinite(row).all() and written.isascii() and "_" not in written:
             return row
     except ValueError:
         pass
@@ -177,15 +175,6 @@ def _row(path: Path, line: int, names: list[str], cells: list[str], at: list[int
         f"{where(path, line)}: column {names[i]!r} holds {cells[i][:50]!r}, not a finite number; "
         "features must be numeric"
     )
-
-
-def is_number(cell: str, finite: bool = False) -> bool:
-    """Whether a cell reads as a number (that float32 can hold)."""
-    try:
-        value = float(cell)
-    except ValueError:
-        return False
-    return not finite or bool(np.isfinite(np.float32(value)))
 
 
 def _check_names(
@@ -210,7 +199,12 @@ def where(path: Path, line: int) -> str:
     return f"{path} {'row' if path.suffix == '.parquet' else 'line'} {line}"
 
 
-def _parquet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def comment_hint(cells: list[str]) -> str:
+    """What to say besides of a row that does not fit because it was meant as a comment."""
+    return " (comments go above the first row)" if cells[0].lstrip().startswith("#") else ""
+
+
+def _parquet_rows(path: Path, advance: Advance) -> Iterator[tuple[int, list[str]]]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -221,13 +215,22 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     number = 0
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
+            for field in file.schema_arrow:
+                if pyarrow.types.is_nested(field.type) or "binary" in str(field.type):
+                    raise InputError(
+                        f"{path}: column {field.name!r} has type {str(field.type)[:50]}; "
+                        "save it as text or numbers, one value in a cell"
+                    )
             yield 0, list(file.schema_arrow.names)
             for batch in file.iter_batches(4096):
                 columns = [map(_cell, column.to_pylist()) for column in batch.columns]
                 for cells in zip(*columns, strict=True):
                     number += 1
                     yield number, list(cells)
+                advance(number, number / max(1, file.metadata.num_rows))
     except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
+        if isinstance(error, InputError):
+            raise
         reason = " ".join(str(error).split())
         raise InputError(f"{path} cannot be read ({reason}); save it again as parquet") from None
 
@@ -238,4 +241,4 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
         value = int(value)
-    return str(value).strip()
+    return str(value)

@@ -1,8 +1,8 @@
 """A user's own graph: a folder with a table of edges and a table of nodes."""
 
+import os
 import warnings
-from array import array
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +10,16 @@ import numpy as np
 import scipy.sparse
 from torch_geometric.data import Data
 
+from lgdgcn.data.cells import label_values, warn_of_blanks
+from lgdgcn.data.edge_list import read_edges
 from lgdgcn.data.labels import SPLITS
-from lgdgcn.data.tables import (
-    SUFFIXES,
-    Table,
-    find_table,
-    is_number,
-    read_npz,
-    read_rows,
-    read_table,
-    where,
-)
+from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz, read_table
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.runtime import require_memory
 
 __all__ = ["read_graph"]
 
-SOURCE = {"source", "src", "from", "u", "source_id", "node1", "citing"}
-TARGET = {"target", "dst", "to", "v", "target_id", "node2", "cited", "dest", "destination"}
 ID = ("id", "node_id", "node", "name")  # the first that is there; the others are features
 LABEL = ("label", "class", "y")
 SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "": -1}
@@ -35,7 +27,7 @@ CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 
 
 def read_graph(
-    folder: str | Path, features: str | None = None, require_labels: bool = True
+    folder: str | Path, features: str | None = None, require_labels: bool | None = True
 ) -> Data:
     """Read ``edges.*`` and ``nodes.*`` (csv, csv.gz, tsv, tsv.gz, parquet or npz) from a folder.
 
@@ -52,7 +44,8 @@ def read_graph(
     Args:
         folder: The folder.
         features: ``"degree"`` or ``"identity"`` makes features from the structure instead.
-        require_labels: ``False`` also reads a graph without labels, to predict them.
+        require_labels: ``False`` also reads a graph without labels, to predict them; ``None``
+            too, but what labels there are must be fit for training.
 
     Returns:
         A graph in :func:`~lgdgcn.data.validate.canonical` form, with ``node_ids`` (the ids as
@@ -63,9 +56,9 @@ def read_graph(
         InputError: Names the file, the line and what to do.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        found = "is a file" if folder.exists() else "does not exist"
-        raise InputError(f"{folder} {found}; give a folder with edges.csv and nodes.csv")
+    if not os.path.isdir(folder):  # Path.is_dir raises where a name is too long
+        found = "is a file" if os.path.exists(folder) else "does not exist"
+        raise InputError(f"{str(folder)[:200]} {found}; give a folder with edges.csv and nodes.csv")
     edges, nodes = find_table(folder, "edges"), find_table(folder, "nodes")
     if edges is None:
         names = ", ".join(f"edges{suffix}" for suffix in SUFFIXES)
@@ -73,7 +66,7 @@ def read_graph(
     if nodes is None and require_labels:
         raise InputError(f"{folder} has no nodes file; add nodes.csv with id and label to train")
     values = _read_nodes(nodes) if nodes else {}
-    values |= _read_edges(edges, values.get("node_ids"), nodes)
+    values |= read_edges(edges, values.get("node_ids"), nodes)
     if "node_ids" in values:
         values["num_nodes"] = len(values["node_ids"])
     graph = Data(**values, name=folder.resolve().name)
@@ -104,7 +97,8 @@ def _read_nodes(path: Path) -> dict[str, Any]:
         values["x"] = table.numbers
         values["feature_names"] = [name for name in columns if name not in table.text]
     if roles["label"]:
-        values["y"] = _label_values(table.text[roles["label"][0]])
+        column = roles["label"][0]
+        values["y"] = label_values(path, column, table.text[column])
     if roles["labels"]:
         values["y"] = _label_matrix(table, roles["labels"])
         values["classes"] = [name[len("label:") :] for name in roles["labels"]]
@@ -137,29 +131,15 @@ def _node_ids(table: Table, column: list[str]) -> list[str]:
         return [str(i) for i in range(len(table.lines))]
     seen: dict[str, int] = {}
     for row, name in enumerate(table.text[column[0]]):
-        if name == "":
+        if not name.strip():
             raise InputError(f"{table.where(row)}: the id is empty; give every node an id")
         if seen.setdefault(name, row) != row:
             raise InputError(
                 f"{table.where(row)}: id {name!r} is already on line {table.lines[seen[name]]}; "
                 "ids must be unique"
             )
+    warn_of_blanks(table.path, "ids", seen)
     return list(seen)
-
-
-def _label_values(cells: list[str]) -> Any:
-    """Integers or whole floats if every label is one, else the text itself."""
-    present = [cell for cell in cells if cell]
-    if any(len(cell) > 1 and cell[0] == "0" and cell.isdigit() for cell in present):
-        return cells  # 007 is a name
-    try:
-        return np.array([int(cell) if cell else -1 for cell in cells], dtype=np.int64)
-    except (ValueError, OverflowError):
-        pass
-    try:
-        return np.array([float(cell) if cell else np.nan for cell in cells])
-    except ValueError:
-        return cells
 
 
 def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
@@ -204,6 +184,7 @@ def _nodes_from_arrays(path: Path) -> dict[str, Any]:
         ids = arrays.pop("ids")
         if ids.ndim != 1 or ids.dtype.kind not in "iuU":
             raise InputError(f"{path}: ids has shape {ids.shape}, type {ids.dtype}; give N names")
+        _require_room(path, len(ids))
         column = [str(name) for name in ids.tolist()]
         lines = list(range(len(column)))
         table = Table(path, {"id": column}, np.zeros((len(column), 0), np.float32), lines)
@@ -216,6 +197,7 @@ def _nodes_from_arrays(path: Path) -> dict[str, Any]:
     if "node_ids" not in values:
         if not counted or not counted[0].shape:
             raise InputError(f"{path} has {sorted(arrays)} but none of x, y, ids; add x or ids")
+        _require_room(path, counted[0].shape[0])
         values["node_ids"] = [str(i) for i in range(counted[0].shape[0])]
     ignored = sorted(set(arrays) - wanted)
     if ignored:
@@ -223,69 +205,7 @@ def _nodes_from_arrays(path: Path) -> dict[str, Any]:
     return values
 
 
-def _read_edges(path: Path, ids: list[str] | None, nodes: Path | None) -> dict[str, Any]:
-    """``edge_index``, and ``node_ids`` if the edges are what names the nodes."""
-    if path.suffix == ".npz":
-        arrays = read_npz(path)
-        if "edge_index" not in arrays:
-            raise InputError(f"{path} has {sorted(arrays)} but no edge_index; add it, [2, E]")
-        return {"edge_index": arrays["edge_index"]}
-    rows = read_rows(path)
-    head = [row for row in (next(rows, None), next(rows, None)) if row is not None]
-    numbers = {name: i for i, name in enumerate(ids)} if ids is not None else {}
-    first, second = 0, 1
-    if head and _is_header(path, [cells for _, cells in head], numbers):
-        first, second = _columns(head.pop(0)[1])
-    flat, extra = array("q"), False
-    for line, cells in chain(head, rows):
-        try:
-            flat.extend((numbers[cells[first]], numbers[cells[second]]))
-        except (IndexError, KeyError):
-            pair = cells[first : first + 1] + cells[second : second + 1]
-            if len(pair) < 2 or "" in pair:
-                raise InputError(
-                    f"{where(path, line)}: {len(cells)} cells ({', '.join(cells)[:50]!r}); "
-                    "an edge needs a source and a target"
-                ) from None
-            if ids is not None:
-                unknown = next(name for name in pair if name not in numbers)
-                raise InputError(
-                    f"{where(path, line)}: unknown node {unknown[:50]!r}; "
-                    f"add it to {nodes.name if nodes else 'the nodes'} or remove the edge"
-                ) from None
-            flat.extend([numbers.setdefault(name, len(numbers)) for name in pair])
-        extra = extra or len(cells) > 2
-    if extra:
-        message = f"{path}: columns beyond source and target are ignored (weights are not used)"
-        warnings.warn(message, LGDWarning, stacklevel=3)
-    edge_index = np.array(flat, dtype=np.int64).reshape(-1, 2).T
-    return {"edge_index": edge_index, "node_ids": list(numbers)}
-
-
-def _columns(names: list[str]) -> tuple[int, int]:
-    """Where a header puts source and target; the first two columns if it does not say."""
-    lower = [name.lower() for name in names]
-    first = next((i for i, name in enumerate(lower) if name in SOURCE), None)
-    second = next((i for i, name in enumerate(lower) if name in TARGET), None)
-    return (0, 1) if first is None or second is None else (first, second)
-
-
-def _is_header(path: Path, head: list[list[str]], numbers: dict[str, int]) -> bool:
-    """Whether the first row names columns rather than nodes."""
-    cells = head[0]
-    if path.suffix == ".parquet":
-        return True
-    known = [cell in numbers for cell in cells[:2]]
-    if len(known) < 2 or all(known):
-        return False
-    lower = {cell.lower() for cell in cells}
-    if lower & SOURCE and lower & TARGET:
-        return True
-    if any(known) or any(map(is_number, cells[:2])):
-        return False
-    if not numbers:  # no nodes file: words above numbers
-        return len(head) > 1 and all(map(is_number, head[1][:2]))
-    if not all(map(is_number, islice(numbers, 100))):
-        message = f"{path}: neither {cells[0]!r} nor {cells[1]!r} is a node: taken as a header"
-        warnings.warn(message, LGDWarning, stacklevel=4)
-    return True
+def _require_room(path: Path, nodes: int) -> None:
+    """Arrays of empty rows or text name any number of nodes in a file of a few bytes."""
+    what = f"{path}: the ids of {nodes:,} nodes"
+    require_memory(2 * TEXT_BYTES * nodes, what, "use a smaller graph")

@@ -24,6 +24,7 @@ from lgdgcn.data.labels import (
     stratified_split,
 )
 from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.progress import long_work
 
 __all__ = ["canonical", "fingerprint", "with_features"]
 
@@ -70,7 +71,8 @@ def canonical(data: Data, require_labels: bool | None = None) -> Data:
     declared = values.pop("num_nodes", None)
     if declared is not None and declared != num_nodes:
         raise InputError(f"num_nodes is {declared} but x has {num_nodes} rows; make them equal")
-    edge_index, directed = _edges(values.pop("edge_index", None), num_nodes)
+    with long_work("checking the edges"):
+        edge_index, directed = _edges(values.pop("edge_index", None), num_nodes)
     if directed:
         warnings.warn("edge_index was directed: made undirected", LGDWarning, stacklevel=2)
     y, classes = canonical_labels(values.pop("y", None), num_nodes, values.pop("classes", None))
@@ -186,7 +188,8 @@ def _node_numbers(edge_index: Any) -> Tensor:
     if not edge_index.numel():
         return torch.empty(2, 0, dtype=torch.int64)
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        hint = "its transpose" if edge_index.shape[-1] == 2 else "[2, E] node numbers"
+        columns = edge_index.dim() == 2 and edge_index.shape[1] == 2
+        hint = "its transpose" if columns else "[2, E] node numbers"
         raise InputError(f"edge_index has shape {list(edge_index.shape)}; give {hint}")
     if edge_index.dtype == torch.bool or edge_index.is_complex():
         raise InputError(f"edge_index has type {edge_index.dtype}; give int64 node numbers")
@@ -211,8 +214,8 @@ def _count_nodes(data: Data) -> int:
         return int(values["num_nodes"])
     for key in ("x", "y"):
         if values.get(key) is not None:
-            value = values[key]
-            return int(value.shape[0]) if hasattr(value, "shape") else len(value)
+            shape = getattr(values[key], "shape", None)
+            return len(values[key]) if shape is None else int(shape[0]) if len(shape) else 0
     edge_index = _node_numbers(values.get("edge_index"))
     if not edge_index.numel():
         raise InputError("the graph has no nodes: no num_nodes, x, y or edges; set num_nodes")

@@ -1,5 +1,6 @@
 """Neighbourhood routing: which factor explains each edge (Alg. 1, line 5; DisenGCN, Alg. 1)."""
 
+import torch
 from torch import Tensor
 
 from lgdgcn import kernels
@@ -44,6 +45,8 @@ def route(
         Units ``[*, N, M, d]`` and the factor probabilities ``[*, E, M]`` of every edge in the
         last iteration, in the order of ``edge_index``.
     """
+    if isinstance(tau, Tensor):  # a module's buffer, which need not be of the units' type
+        tau = tau.to(torch.promote_types(z.dtype, torch.float32))
     return kernels.route(
         z,
         edge_index,

@@ -169,6 +169,8 @@ def _seal(path: Path) -> Path:
 
 def _sealed(path: Path) -> list[str]:
     """The hashes the file beside ``path`` accepts."""
+    if not _seal(path).is_file():  # opening a pipe would wait for ever
+        return []
     try:
         with _seal(path).open("rb") as file:
             lines = file.read(4096).decode("ascii", "replace").splitlines()

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
+from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.trained import prepared_alike
 from lgdgcn.train.trainer import Trainer
 
-__all__ = ["Job", "JobObserver", "members_at_once", "out_of_memory", "run_jobs"]
+__all__ = ["Job", "JobObserver", "run_jobs"]
 
 
 @dataclass(eq=False)
@@ -59,9 +59,9 @@ class JobObserver:
     def on_restart(self, jobs: Sequence[Job]) -> None:
         """Called before jobs begin again in smaller batches, because memory ran out."""
 
-    def on_too_large(self, jobs: Sequence[Job], device: torch.device) -> None:
+    def on_too_large(self, jobs: Sequence[Job], error: InputError) -> None:
         """Called for a group of jobs that is too large for the device by itself."""
-        raise out_of_memory(device)
+        raise error
 
 
 def run_jobs(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -> None:
@@ -79,13 +79,17 @@ def run_jobs(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -
             try:
                 _train(batch, device, observer)
                 continue
-            except torch.OutOfMemoryError:
-                pass  # handled below, when nothing holds the failed trainer any more
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                too_large = error if isinstance(error, InputError) else out_of_memory(device)
+            # out here nothing holds the failed trainer any more
+            too_large = too_large.with_traceback(None)
             free_memory(device)
             rest = [job for job in batch if not job.done]
             halves = list(_batches(rest, (len(rest) + 1) // 2))
             if len(halves) == 1:
-                observer.on_too_large(rest, device)
+                observer.on_too_large(rest, too_large)
             else:
                 observer.on_restart(rest)
                 queue.extendleft(reversed(halves))
@@ -114,24 +118,6 @@ def _batches(jobs: Sequence[Job], size: int) -> Iterator[list[Job]]:
         batch = batch + group
     if batch:
         yield batch
-
-
-def members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
-    """How many trainings fit into a quarter of a GPU's free memory or 1 GiB, by a rough count."""
-    nodes, edges = data.x.size(0), data.edge_index.size(1)
-    floats = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)
-    floats += 8 * settings.hidden_channels * data.x.size(1) + 8 * nodes * min(settings.k, nodes)
-    room = torch.cuda.mem_get_info(device)[0] / 4 if device.type == "cuda" else 2**30
-    return max(1, min(64, int(room / (4 * floats))))
-
-
-def out_of_memory(device: torch.device) -> InputError:
-    """Return the one line for a device whose memory is too small."""
-    peak = torch.cuda.max_memory_allocated(device) / 2**30 if device.type == "cuda" else 0.0
-    return InputError(
-        f"{device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, "
-        "or lower hidden_channels or num_layers"
-    )
 
 
 def free_memory(device: torch.device) -> None:

@@ -87,7 +87,7 @@ class StackedMembers:
         states: Sequence[TrainState],
     ) -> None:
         for model, state in zip(models, states, strict=True):
-            if state.tensors:
+            if state.tensors or state.epoch:
                 _check_saved(state, model)
                 with_weights(model, state, "model")
         device = next(models[0].parameters()).device

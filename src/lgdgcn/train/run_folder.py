@@ -119,7 +119,7 @@ class RunFolder:
             raise InputError(
                 f"cannot use run folder {self.path}: {reason}; choose another --out"
             ) from error
-        begun = self._lock.check()
+        locked = self._lock.check()
         files = self.files()
         if files and self.config not in files:
             raise InputError(
@@ -129,12 +129,12 @@ class RunFolder:
         if files:
             read_config(self.config)
         if self.resume:
-            if not (files or begun or self.outer or self._is_empty_run()):
+            if not (locked or self.outer or self._has_begun(files)):
                 raise InputError(
                     f"there is no run in {self.path} to go on with: leave out --resume, or name "
                     "the folder of a run with --out"
                 )
-        elif self._lock.held or not begun:  # while another holds the lock, that is the thing to say
+        elif self._lock.held or not locked:  # else it may be in use, which is to be said
             self._refuse_to_replace(files)
 
     def _refuse_to_replace(self, files: list[Path]) -> None:
@@ -145,21 +145,16 @@ class RunFolder:
                 "--overwrite to replace it, or choose another --out"
             )
 
-    def _is_empty_run(self) -> bool:
-        """Whether a run was ended here before it had written anything."""
-        try:
-            return os.listdir(self.path) == [self.checkpoints.name]
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+    def _has_begun(self, files: list[Path]) -> bool:
+        """Whether a run was ended here, perhaps before it had written anything."""
+        if files:  # a configuration alone is somebody's copy
+            return self.result in files or self.checkpoints.is_dir()
+        return self.path.is_dir() and os.listdir(self.path) == [self.checkpoints.name]
 
     def _is_worth_keeping(self, files: list[Path]) -> bool:
-        """Whether there is more than the beginning of a run that failed before its first epoch.
-
-        That one has a folder for checkpoints; a configuration alone is somebody's copy.
-        """
-        return bool({*files} - {self.config, self.metrics}) or (
-            self.config in files and not self.checkpoints.is_dir()
-        )
+        """Whether there is more than the beginning of a run that failed before its first epoch."""
+        more = {*files} - {self.config, self.metrics}
+        return bool(more) or (bool(files) and not self._has_begun(files))
 
     def __enter__(self) -> Self:
         self.check()

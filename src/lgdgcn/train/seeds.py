@@ -2,25 +2,29 @@
 
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
 import lgdgcn
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import DivergedError, StoppedError
+from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.identity import check_same
-from lgdgcn.train.jobs import Job, JobObserver, members_at_once, run_jobs
+from lgdgcn.train.jobs import Job, JobObserver, run_jobs
+from lgdgcn.train.memory import members_at_once
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
 from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel, feature_names
 from lgdgcn.train.trainer import Trainer
 
@@ -143,7 +147,7 @@ class _SeedObserver(JobObserver):
             if saved is not None:
                 tensors, meta = saved
                 check_same(meta, identity)
-                job.state = TrainState(**meta["progress"], tensors=tensors)
+                job.state = _saved_state(meta, tensors, self.folder.checkpoint(seed))
             epoch = 0 if job.state is None else job.state.epoch
             self.folder.truncate_metrics(partial(_is_known, seed=seed, epoch=epoch))
 
@@ -253,8 +257,11 @@ def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
 
 def _identity(job: Job) -> dict[str, Any]:
     """Return what must be the same in a run that goes on."""
-    settings = job.member.settings.as_dict()
+    settings, task = job.member.settings.as_dict(), Task.of(job.graph)
+    # Earlier versions chose these epochs by another score, which cannot be compared.
+    chosen_by = {"selection": task.selection_metric} if task.sizes_differ else {}
     return {
+        **chosen_by,
         "config": {"model": job.model, "seed": job.member.seed, **settings},
         "data": fingerprint(job.graph),
         "versions": {
@@ -263,6 +270,24 @@ def _identity(job: Job) -> dict[str, Any]:
             "python": sys.version.split()[0],
         },
     }
+
+
+def _saved_state(meta: Mapping[str, Any], tensors: dict[str, Tensor], path: Path) -> TrainState:
+    """Return where a saved training stands; a sealed file may still say anything."""
+    try:
+        saved = {name: meta["progress"].get(name) for name in TrainState().progress()}
+        for name in ("epoch", "best_epoch"):
+            saved[name] = int(saved[name])
+        for name in ("best_score", "best_loss", "seconds"):
+            saved[name] = float(saved[name])
+        for name in ("lowest_score", "first_loss", "last_loss"):
+            saved[name] = None if saved[name] is None else float(saved[name])
+        return TrainState(**saved, tensors=tensors)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        raise CheckpointError(
+            f"{path}: the newest checkpoint does not say how far it is; remove it to go on from "
+            "the one before"
+        ) from None
 
 
 def _is_known(line: dict[str, Any], seed: int, epoch: int) -> bool:

@@ -23,6 +23,7 @@ from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.nn import Disentangled, RandomStreams
 from lgdgcn.train.cuda_graph import CudaGraphRunner
 from lgdgcn.train.loss import loss_terms
+from lgdgcn.train.memory import check_memory
 from lgdgcn.train.members import StackedMembers, check_alike, new_model, with_weights
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.targets import Targets
@@ -65,7 +66,10 @@ class Trainer:
         self.tasks = [Task.of(graph) for graph in self.graphs]
         self.states = [TrainState() if state is None else replace(state) for state in states]
         self._has_validation = [bool(graph.val_mask.any()) for graph in self.graphs]
-        self._build([i for i in range(len(self.members)) if not self._is_finished(i)])
+        indices = [i for i in range(len(self.members)) if not self._is_finished(i)]
+        unfinished = [self.members[i].settings for i in indices]
+        check_memory(self.graphs[0], unfinished, model_name, self.graphs[0].x.device)
+        self._build(indices)
         for concern in self.network.concerns() if self.indices else ():
             warnings.warn(concern, LGDWarning, stacklevel=2)
 

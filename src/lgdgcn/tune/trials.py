@@ -11,6 +11,7 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.config import PER_MEMBER_SETTINGS, Settings
+from lgdgcn.errors import InputError
 from lgdgcn.metrics import headline
 from lgdgcn.metrics.catalogue import HEADLINE
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
@@ -190,7 +191,7 @@ class _TrialObserver(JobObserver):
         for number in dict.fromkeys(job.group for job in jobs):
             self.trials[number].start()
 
-    def on_too_large(self, jobs: Sequence[Job], device: torch.device) -> None:
+    def on_too_large(self, jobs: Sequence[Job], error: InputError) -> None:
         """Let a trial that is too large by itself fail, and only it."""
         trial = self.trials[jobs[0].group]
         trial.failure = OUT_OF_MEMORY

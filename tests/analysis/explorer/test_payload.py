@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from lgdgcn.train.session import train_seed
+from lgdgcn.train.seeds import train_seed
 from torch_geometric.data import Data
 
 from browser.fake import decoded

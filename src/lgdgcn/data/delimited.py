@@ -1,0 +1,184 @@
+"""Rows of csv and tsv files, every cell as it was written.
+
+Cells come back character for character. Only layout is left out:
+
+* a byte order mark, and blank lines;
+* comments: lines that begin with ``#`` above the first row. Below it nothing is a comment, so that
+  hashtags can be ids;
+* blanks around cells, if the first row has such blanks (``id, label``); never inside quotes.
+"""
+
+import csv
+import gzip
+import io
+import re
+import warnings
+import zlib
+from collections.abc import Container, Iterator
+from itertools import chain
+from pathlib import Path
+
+from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.progress import Advance
+
+__all__ = ["read_delimited"]
+
+LONGEST_LINE = 1 << 26  # characters; more is no table, and a compressed file could hide it
+BLANKS = " \t"
+LAYOUT = BLANKS + "\r\n"
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
+
+
+def read_delimited(
+    path: Path, advance: Advance, known: Container[str] | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a csv or tsv file, with the number of the line on which each ends.
+
+    A tsv file whose first row has no tab may use runs of blanks instead.
+
+    Args:
+        path: The file, or the same compressed (``.gz``).
+        advance: Told now and then how many lines and which share of the file have been read.
+        known: For an edge list, which may have no header, the ids of the nodes: a first line that
+            begins with one of them is a row, even if it begins with ``#``.
+    """
+    lines = _Lines(path, advance)
+    texts = iter(lines)
+    first = _first_row(lines, texts, known)
+    if first is None:
+        return
+    columns = blank = 0
+    for number, cells in _rows(lines, chain([first], texts), first, known or ()):
+        columns = columns or len(cells)
+        if cells and blank and columns == 1:
+            raise InputError(
+                f"{path} line {blank}: a blank line in a table of one column; "
+                'write "" for an empty cell, or remove the line'
+            )
+        blank = 0 if cells else number
+        if cells:
+            yield number, cells
+
+
+def _rows(
+    lines: "_Lines", texts: Iterator[str], first: str, known: Container[str]
+) -> Iterator[tuple[int, list[str]]]:
+    """The cells of every row, none of a blank line."""
+    path, skipped = lines.path, lines.number - 1
+    delimiter = _delimiter(path, first)
+    if delimiter == " ":
+        for text in texts:
+            yield lines.number, _split_at_blanks(path, lines.number, text)
+        return
+    padded = _is_padded(first, delimiter, known)
+    reader = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=padded)
+    try:
+        for cells in reader:
+            if len(cells) == 1 and not lines.text.strip(LAYOUT):
+                cells = []  # only blanks, not even quotes
+            elif padded:
+                cells = [_unpadded(cell, lines.text) for cell in cells]
+            yield skipped + reader.line_num, cells
+    except csv.Error as error:
+        raise _not_csv(path, skipped + reader.line_num, error) from None
+
+
+class _Lines:
+    """The lines of a text file one by one; ``text`` is the last and ``number`` counts them."""
+
+    def __init__(self, path: Path, advance: Advance) -> None:
+        self.path, self.advance = path, advance
+        self.number = 0
+        self.text = ""
+
+    def __iter__(self) -> Iterator[str]:
+        path = self.path
+        try:
+            with open(path, "rb") as file:
+                size = max(1, path.stat().st_size)
+                unpacked = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+                # with newline="" line ends inside quotes stay what they are
+                text = io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="")
+                while line := text.readline(LONGEST_LINE):
+                    self.number += 1
+                    self.text = line
+                    if len(line) == LONGEST_LINE:
+                        raise InputError(f"{path} line {self.number}: too long; not a table")
+                    if self.number % 4096 == 0:
+                        self.advance(self.number, file.tell() / size)
+                    yield line
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{path} is not UTF-8 text after line {self.number}; save it as UTF-8"
+            ) from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{path} cannot be read ({error}); check the file") from None
+
+
+def _first_row(lines: _Lines, texts: Iterator[str], known: Container[str] | None) -> str | None:
+    """The first line that is neither blank nor a comment."""
+    doubtful: list[str] = []
+    for text in texts:
+        if not text.strip(LAYOUT):
+            continue
+        if text.lstrip(BLANKS)[0] != "#":
+            _warn_of_comments(lines.path, doubtful, text)
+            return text
+        if known is not None:
+            if _first_cell(text, _delimiter(lines.path, text)) in known:
+                return text
+            doubtful.append(text)
+    if doubtful:
+        _warn_of_comments(lines.path, doubtful, doubtful[-1])
+    return None
+
+
+def _warn_of_comments(path: Path, comments: list[str], first: str) -> None:
+    """Say that a line was left out which looks like an edge: ``#a,#b``, not ``# a note``."""
+    delimiter = _delimiter(path, first)
+    cells = first.strip().count(delimiter)
+    for text in comments:
+        if re.match(r"[ \t]*#[^\s#]", text) and cells and text.strip().count(delimiter) == cells:
+            message = f"{path}: {text.strip()[:50]!r} above the first row is taken as a comment"
+            advice = "if it is an edge, write the line source,target above it"
+            warnings.warn(f"{message}; {advice}", LGDWarning, stacklevel=4)
+            return
+
+
+def _delimiter(path: Path, first: str) -> str:
+    if ".tsv" not in path.suffixes:
+        return ","
+    return "\t" if "\t" in first.strip() else " "
+
+
+def _first_cell(text: str, delimiter: str) -> str:
+    return text.rstrip("\r\n").split(delimiter)[0]
+
+
+def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:
+    """Whether there are blanks around the cells of the first row that are no part of them."""
+    cells = QUOTED.sub("", first.rstrip("\r\n")).split(delimiter)
+    if all(cell in known for cell in cells[:2]):
+        return False
+    return any(cell != cell.strip(BLANKS) for cell in cells)
+
+
+def _unpadded(cell: str, text: str) -> str:
+    """A cell without blanks behind it; the reader has left out those before it."""
+    if cell.endswith((" ", "\t")) and f'{cell}"' not in text:
+        return cell.rstrip(BLANKS)
+    return cell
+
+
+def _split_at_blanks(path: Path, number: int, text: str) -> list[str]:
+    text = text.strip(LAYOUT)
+    if '"' not in text:
+        return re.split(r"[ \t]+", text) if text else []
+    try:
+        return next(csv.reader([text], delimiter=" ", strict=True, skipinitialspace=True))
+    except csv.Error as error:
+        raise _not_csv(path, number, error) from None
+
+
+def _not_csv(path: Path, number: int, error: csv.Error) -> InputError:
+    return InputError(f"{path} line {number}: not valid csv ({error}); check the quotes")

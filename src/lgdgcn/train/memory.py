@@ -1,0 +1,129 @@
+"""How much memory a training takes, worked out before it takes any."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.config import Settings
+from lgdgcn.errors import InputError
+from lgdgcn.models import MODELS, build, settings_of
+from lgdgcn.runtime import available_memory, require_memory
+from lgdgcn.train.task import Task
+
+__all__ = [
+    "TooLargeError",
+    "check_memory",
+    "is_out_of_memory",
+    "members_at_once",
+    "out_of_memory",
+]
+
+COPIES = 5  # of every weight: itself, its gradient, Adam's two averages, the best so far
+SMALLEST: dict[str, dict[str, Any]] = {  # what the memory depends on, as small as it goes
+    "hidden_channels": {"hidden_channels": 1, "factors": 1},
+    "num_layers": {"num_layers": 1},
+    "k": {"k": 1},
+    "heads": {"heads": 1},
+    "kernel_size": {"kernel_size": 1},
+    "propagation": {"propagation": 1},
+}
+
+
+class TooLargeError(InputError, torch.OutOfMemoryError):
+    """A training needs more memory than there is; fewer members at once may fit."""
+
+
+def check_memory(
+    data: Data, settings: Sequence[Settings], model: str, device: torch.device
+) -> None:
+    """Refuse trainings that cannot fit, naming the setting that does most about it.
+
+    Args:
+        data: A canonical graph.
+        settings: Of every model to train at once; they differ in nothing that counts but ``k``.
+        model: A key of :data:`lgdgcn.models.MODELS`.
+        device: Where they are to be trained.
+    """
+    if not settings:
+        return
+    most = max(settings, key=lambda one: one.k)
+    features, outputs = int(data.x.size(1)), Task.of(data).outputs
+    itemsize = int(data.x.element_size())
+
+    def size(one: Settings, features: int = features) -> float:
+        floats = _weights(model, one, features, outputs) * COPIES
+        floats += _activations(data, one, model, outputs)
+        return itemsize * len(settings) * floats
+
+    def way_out() -> str:
+        smaller = {name: size(replace(most, **least)) for name, least in SMALLEST.items()}
+        name = min(smaller, key=lambda one: smaller[one])
+        if size(most, features=1) < smaller[name]:
+            return f"use fewer features (now {features})"
+        return f"lower {name} (now {getattr(most, name)})"
+
+    count = f"{len(settings)} models at once of " if len(settings) > 1 else ""
+    what = f"training {count}{MODELS[model].title} on {data.x.size(0):,} nodes"
+    require_memory(size(most), what, way_out, device, TooLargeError)
+
+
+def members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
+    """How many trainings fit into a quarter of a GPU's free memory or 1 GiB, by a rough count."""
+    nodes, edges = data.x.size(0), data.edge_index.size(1)
+    floats = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)
+    floats += 8 * settings.hidden_channels * data.x.size(1) + 8 * nodes * min(settings.k, nodes)
+    room = available_memory(device) / 4 if device.type == "cuda" else 2**30
+    return max(1, min(64, int(room / (4 * floats))))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether this is what torch raises when memory, a GPU's or the main one, is used up."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "allocate memory" in str(error)
+
+
+def out_of_memory(device: torch.device) -> InputError:
+    """The one line for a device whose memory is too small."""
+    advice = "lower hidden_channels or num_layers"
+    if device.type != "cuda":
+        return InputError(f"{device} ran out of memory; {advice}")
+    peak = torch.cuda.max_memory_allocated(device) / 2**30
+    return InputError(
+        f"{device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, or {advice}"
+    )
+
+
+def _weights(model: str, settings: Settings, features: int, outputs: int) -> float:
+    """Number of weights, counted on a model that has no memory of its own."""
+    if model == "monet":  # whose layers take memory even so
+        hidden, kernels = settings.hidden_channels, settings.kernel_size
+        sizes = pairwise([features, *[hidden] * (settings.num_layers - 1), outputs])
+        return sum(kernels * (a * b + 4) + (a + 1) * b for a, b in sizes)
+    try:
+        with torch.device("meta"):
+            network = build(model, settings.as_dict(), features, outputs)
+        return sum(int(tensor.numel()) for tensor in network.state_dict().values())
+    except (RuntimeError, OverflowError, TypeError):  # more than torch can count
+        return 2.0**63
+
+
+def _activations(data: Data, settings: Settings, model: str, outputs: int) -> float:
+    """Number of values that a step keeps of nodes and edges, as measured on a CPU, roughly."""
+    nodes, edges = int(data.x.size(0)), int(data.edge_index.size(1))
+    if "factors" in settings_of(model):
+        latent = 8 * nodes * min(settings.k, nodes)
+        return latent + settings.hidden_channels * (16 * settings.num_layers * nodes + edges / 2)
+    if model in ("mlp", "appnp"):
+        steps = settings.propagation if model == "appnp" else 0
+        return nodes * (5 * settings.num_layers * settings.hidden_channels + 2 * steps * outputs)
+    width = settings.hidden_channels
+    if model == "gat":
+        width = max(width, settings.heads)
+    if model == "monet":
+        width *= settings.kernel_size
+    return width * (5 * settings.num_layers * nodes + 1.5 * edges)

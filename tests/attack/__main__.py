@@ -1,0 +1,115 @@
+"""Run the attack and print its table: ``python -m attack --cases 20000 --kills 300``."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from attack.parts import PARTS, guarded
+from attack.verdict import FAILURES, Verdict
+
+COUNTS = {
+    "cases": (1000, "graph folders"),
+    "runs": (100, "damaged run folders"),
+    "kills": (30, "processes killed while training"),
+    "signals": (50, "signals, closed pipes, full disks, bad targets"),
+}
+
+
+def main() -> int:
+    options = _options()
+    if options.case is not None:
+        return _repeat(options.part, options.seed, options.case)
+    counts = _counts(options)
+    end = time.monotonic() + 60 * (options.minutes or 1e9)
+    table: dict[str, Counter[Verdict | str]] = {}
+    for number, (part, count) in enumerate(counts.items()):
+        share = (end - time.monotonic()) / (len(counts) - number)  # of the time that is left
+        table[part] = _attack(part, options.seed, count, share, options.failures)
+    _say(_table(table))
+    return int(any(row[verdict] for row in table.values() for verdict in FAILURES))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="attack", description=__doc__)
+    for name, (count, meaning) in COUNTS.items():
+        help = f"{meaning} (default: {count}, with --minutes as many as fit)"
+        parser.add_argument(f"--{name}", type=int, help=help)
+    parser.add_argument("--seed", type=int, default=0, help="of every random choice")
+    parser.add_argument("--minutes", type=float, help="stop after so many, shared by the parts")
+    parser.add_argument("--failures", type=Path, help="file to add every failure to")
+    parser.add_argument("--part", choices=PARTS, help="with --case: repeat one case")
+    parser.add_argument("--case", type=int, help="its number")
+    return parser.parse_args()
+
+
+def _counts(options: argparse.Namespace) -> dict[str, int]:
+    """How many cases of each part; of the kills, how many kills."""
+    given = vars(options)
+    asked = {
+        name: given[name] if given[name] is not None else (10**9 if options.minutes else count)
+        for name, (count, _) in COUNTS.items()
+    }
+    counts = {
+        "round-trip": asked["cases"] - asked["cases"] // 2,
+        "damaged-graph": asked["cases"] // 2,
+        "damaged-run": asked["runs"],
+        "kill": asked["kills"],
+        "signal": asked["signals"],
+    }
+    return {part: count for part, count in counts.items() if count and options.part in (None, part)}
+
+
+def _attack(
+    part: str, seed: int, count: int, seconds: float, failures: Path | None
+) -> Counter[Verdict | str]:
+    """Run one part and show its failures as they come."""
+    row: Counter[Verdict | str] = Counter()
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="attack-") as shared:
+        for index, finding in enumerate(guarded(part, seed, range(count), Path(shared))):
+            row[finding.verdict] += 1
+            row["kills"] += finding.kills
+            if finding.failed:
+                again = f'make attack ARGS="--part {part} --seed {seed} --case {index}"'
+                text = f"{again}\n    {finding.verdict.value}: {finding.reason[:400]}"
+                _say(text)
+                if failures is not None:
+                    with failures.open("a") as file:
+                        file.write(text + "\n")
+            if row["kills"] >= count or time.monotonic() - start > seconds:
+                break
+    row["seconds"] = round(time.monotonic() - start)
+    return row
+
+
+def _repeat(part: str, seed: int, index: int) -> int:
+    """Run one case again."""
+    with tempfile.TemporaryDirectory(prefix="attack-") as shared:
+        (finding,) = guarded(part, seed, range(index, index + 1), Path(shared))
+    _say(f"{finding.verdict.value}: {finding.reason or '-'}")
+    return int(finding.failed)
+
+
+def _table(table: dict[str, Counter[Verdict | str]]) -> str:
+    """The table, in the form that docs/reliability.md shows."""
+    columns = [verdict.value for verdict in Verdict]
+    lines = [["part", "cases", *columns, "seconds"]]
+    lines += [["---", *["---:"] * (len(columns) + 2)]]
+    for part, row in table.items():
+        cases = str(sum(row[verdict] for verdict in Verdict))
+        cases += f" ({row['kills']} kills)" if row["kills"] else ""
+        counts = [str(row[verdict]) for verdict in Verdict]
+        lines.append([part, cases, *counts, str(row["seconds"])])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

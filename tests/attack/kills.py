@@ -1,0 +1,116 @@
+"""Trainings that are killed again and again must end, bit by bit, as if nothing had happened."""
+
+import os
+import shutil
+import signal
+from collections.abc import Collection
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from random import Random
+
+from attack.sabotage import WHEN, setup
+from attack.verdict import Finding, Verdict
+from commands.conftest import write_graph
+from commands.runner import SMALL, ForkServer, Outcome, content, result_of
+
+__all__ = ["FOREIGN", "close_server", "difference", "killed", "server"]
+
+MOST_KILLS = 5  # of one training
+OPTIONS = [
+    ["--seeds", 2, "--set", "checkpoint_every=2"],
+    ["--seeds", 1, "--set", "checkpoint_every=1", "--set", "dropout=0.5"],
+    ["--seeds", 3, "--set", "checkpoint_every=3", "--model", "gcn"],
+    ["--seeds", 2, "--model", "mlp", "--compare", "gcn", "--set", "checkpoint_every=2"],
+]
+FOREIGN = ("notes.txt", "data.csv", "checkpoints/mine.safetensors", "model-old.safetensors")
+LENGTH = ["--set", "epochs=6", "--set", "patience=6"]
+
+
+@lru_cache(maxsize=1)
+def server() -> ForkServer:
+    """The process that forks; it ends with this one."""
+    return ForkServer("attack.warm")
+
+
+def close_server() -> None:
+    """End it, if it was ever started, and the command it may be waiting for."""
+    if server.cache_info().currsize:
+        with suppress(ProcessLookupError, AttributeError):
+            os.kill(server().pid, signal.SIGKILL)
+        server().close()
+        server.cache_clear()
+
+
+def killed(random: Random, folder: Path, shared: Path) -> Finding:
+    """Kill a training up to five times, each time at another moment, and compare its end."""
+    number = random.randrange(len(OPTIONS))
+    whole = _undisturbed(number, shared)
+    args = [*_training(number, shared), "--out", folder / "run"]
+    kills = 0
+    for _ in range(random.randint(1, MOST_KILLS)):
+        outcome = _go_on(args, folder / "run", _sabotage(random))
+        if outcome.code >= 0:
+            break
+        kills += 1
+    if outcome.code:
+        outcome = _go_on(args, folder / "run")
+    if outcome.code:
+        return Finding(Verdict.LOST, f"after {kills} kills: {outcome.err[:300]}", kills)
+    found = difference(folder / "run", whole)
+    return Finding(Verdict.WRONG if found else Verdict.SUCCESS, found or "", kills)
+
+
+def _sabotage(random: Random) -> str:
+    if random.random() < 0.25:
+        return setup(f"at_function_call({int(10 ** random.uniform(2, 5))})")
+    return setup(f"at_system_call({random.randint(1, 80)}, {random.choice(WHEN)!r})")
+
+
+def _go_on(args: list[object], folder: Path, before: str = "") -> Outcome:
+    """Resume and, where there is nothing to resume yet, start."""
+    if folder.exists():
+        server().start(*args, "--resume", before=before)
+        outcome = server().wait()
+        if outcome.code != 2:
+            return outcome
+    server().start(*args, before=before)
+    started = server().wait()
+    if started.code == 2 and folder.exists():
+        return Outcome(2, "", f"neither --resume ({outcome.err}) nor a start ({started.err}) works")
+    return started
+
+
+def _training(number: int, shared: Path) -> list[object]:
+    graph = shared / "graph"
+    if not graph.exists():
+        write_graph(graph)
+    return ["train", graph, *SMALL, *LENGTH, *OPTIONS[number]]
+
+
+def _undisturbed(number: int, shared: Path) -> Path:
+    """The folder of the same training, never killed."""
+    folder = shared / f"whole-{number}"
+    if not (folder / "done").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        server().start(*_training(number, shared), "--out", folder / "run")
+        outcome = server().wait()
+        assert outcome.code == 0, outcome
+        (folder / "done").touch()
+    return folder / "run"
+
+
+def difference(folder: Path, whole: Path, ignore: Collection[str] = ()) -> str | None:
+    """The first thing in which two runs differ: files, weights, log or result."""
+    found, expected = content(folder), content(whole)
+    missing = [name for name in expected if name not in found]
+    added = [name for name in found if name not in expected and name not in FOREIGN]
+    if missing or added:
+        return f"files: {missing} missing, {added} added"
+    for name in expected.keys() - set(ignore):
+        same = found[name] == expected[name]
+        if name.endswith("result.json"):
+            same = result_of((folder / name).parent) == result_of((whole / name).parent)
+        if not same:
+            return f"{name} differs from that of the undisturbed run"
+    return None

@@ -1,0 +1,102 @@
+"""The rules of reading a graph folder, each in one place: the law that the oracle judges by.
+
+They are written again here, on purpose, instead of being imported: a change of the readers that
+changes one of them must be seen.
+"""
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+__all__ = [
+    "BLANKS",
+    "ID",
+    "LABEL",
+    "SOURCE",
+    "SPLIT",
+    "TARGET",
+    "as_features",
+    "is_comment",
+    "is_nothing",
+    "is_number",
+    "is_padded",
+    "labels_of",
+    "may_be_real",
+    "number_of",
+]
+
+SOURCE = ("source", "src", "from", "u", "source_id", "node1", "citing")
+TARGET = ("target", "dst", "to", "v", "target_id", "node2", "cited", "dest", "destination")
+ID = ("id", "node_id", "node", "name")  # the first of these that is there
+LABEL = ("label", "class", "y")
+SPLIT = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
+
+_NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+_COUNTED = re.compile(r"[0-9]+(\.0*)?|-1(\.0*)?")
+_INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
+
+# Cells come back character for character, without their quotes. Blanks (spaces and tabs) around
+# unquoted cells are layout if the first row has such blanks, and part of the cells if it has none.
+BLANKS = " \t"
+
+
+def is_padded(first_row: list[tuple[str, bool]]) -> bool:
+    """Whether a text file has blanks around its cells for layout.
+
+    Args:
+        first_row: Its first row, each cell with whether it is quoted.
+    """
+    return any(not quoted and cell != cell.strip(BLANKS) for cell, quoted in first_row)
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line above the first row is a comment; below it nothing is."""
+    return line.lstrip(BLANKS).startswith("#")
+
+
+def is_nothing(cell: str) -> bool:
+    """Whether a cell holds nothing but blanks: no id, and no label."""
+    return not cell.strip()
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number as any program writes it: ASCII digits, no ``_``, no words."""
+    return _NUMBER.fullmatch(cell) is not None
+
+
+def number_of(cell: str) -> float | None:
+    """The value of a feature cell, or ``None`` where it must be refused."""
+    if not is_number(cell):
+        return None
+    with np.errstate(over="ignore"):
+        return float(cell) if np.isfinite(np.float32(float(cell))) else None
+
+
+def may_be_real(cells: Iterable[str]) -> bool:
+    """Whether labels may be refused as measurements: all are numbers, one with a fraction."""
+    names = [cell for cell in cells if not is_nothing(cell) and cell.strip().lower() != "nan"]
+    real = any(is_number(cell) and not float(cell).is_integer() for cell in names)
+    return real and all(map(is_number, names))
+
+
+def labels_of(cells: list[str]) -> list[str | int | None]:
+    """Labels are text as written, or integers if every one is plain ASCII digits.
+
+    Nothing means unlabelled; so does ``nan`` in a column of numbers, and -1 where all others are
+    written with digits only.
+    """
+    names = {cell for cell in cells if not is_nothing(cell)}
+    numbers = {name for name in names if is_number(name)}
+    if numbers and all(name.strip().lower() == "nan" for name in names - numbers):
+        names = set(numbers)
+        if all(_COUNTED.fullmatch(name) for name in names):
+            names -= {name for name in names if float(name) == -1}
+    if all(_INTEGER.fullmatch(name) for name in names):
+        return [int(cell) if cell in names else None for cell in cells]
+    return [cell if cell in names else None for cell in cells]
+
+
+def as_features(rows: list[list[float]]) -> np.ndarray:
+    """Features of text and parquet files are single precision: [N, d]."""
+    return np.array(rows, dtype=np.float64).astype(np.float32)

@@ -1,0 +1,379 @@
+"""Faults 41 to 47: files lost and results silently wrong, found by attacking a landed version."""
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands.conftest import write_graph
+from commands.runner import GRAPH, SMALL, call, content, train
+from faults.graphs import SPLITS, arrays, replaced, saved
+from lgdgcn.data.source import GraphSource
+
+OWN_NAMES = [
+    "config.toml",
+    "metrics.jsonl",
+    "result.json",
+    "model.safetensors",
+    "units.png",
+    "measure.json",
+    "explore.html",
+]
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="", encoding="utf-8") as opened:
+        return list(csv.DictReader(opened))
+
+
+@pytest.fixture
+def run(mine, tmp_path) -> Path:
+    """A copy of a finished run on a user's graph, to be damaged."""
+    shutil.copytree(mine[1], tmp_path / "run")
+    return tmp_path / "run"
+
+
+def again(mine, run: Path, *args: object):
+    """The command that has made the run, with --resume."""
+    return train(run, "--resume", *args, graph=mine[0], epochs=40)
+
+
+# 41
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+def test_fault_41_a_folder_with_other_files_of_these_names_is_refused(tmp_path, name):
+    """A run folder owns what its own naming makes: other files of these names stay.
+
+    A folder that holds such files and is no run of ours is refused.
+    """
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).write_text("mine")
+    train(tmp_path / "run", "--model", "mlp", epochs=1).refused(str(tmp_path / "run"))
+    assert content(tmp_path) == {f"run/{name}": b"mine"}
+
+
+def test_fault_41_a_configuration_is_not_lost_to_its_own_run(tmp_path):
+    """``--config mine/config.toml --out mine`` is refused and leaves the configuration."""
+    (tmp_path / "config.toml").write_text("hidden_channels = 12")
+    args = ["--config", tmp_path / "config.toml", "--set", "epochs=1", "--out", tmp_path]
+    call("train", GRAPH, "--model", "mlp", *args).refused("config.toml")
+    assert content(tmp_path) == {"config.toml": b"hidden_channels = 12"}
+
+
+def test_fault_41_overwrite_leaves_what_no_run_has_made(run):
+    """``--overwrite`` replaces the run and leaves files that no run makes."""
+    others = {"checkpoints/thesis.safetensors": b"mine", "notes.txt": b"mine"}
+    for name, payload in others.items():
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).write_bytes(payload)
+    assert train(run, "--overwrite", "--model", "mlp", epochs=1).code == 0
+    assert others.items() <= content(run).items()
+
+
+@pytest.mark.parametrize("how", [[], ["--resume"]], ids=["new", "resume"])
+@pytest.mark.parametrize("name", ["run.lock", "metrics.jsonl", "result.json", "model.safetensors"])
+def test_fault_41_links_are_not_followed(tmp_path, name, how):
+    """A link inside a run folder is not written through."""
+    (tmp_path / "thesis.txt").write_text("years of work")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "thesis.txt")
+    train(tmp_path / "run", *how, "--model", "mlp", epochs=1)
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
+
+
+def test_fault_41_a_linked_folder_is_not_cleared(tmp_path):
+    """A link in the place of ``checkpoints`` is not followed either."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/seed-0-000001.safetensors").write_text("of another run")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/checkpoints").symlink_to(tmp_path / "other")
+    train(tmp_path / "run", "--overwrite", "--model", "mlp", epochs=1)
+    assert content(tmp_path / "other") == {"seed-0-000001.safetensors": b"of another run"}
+
+
+# 42
+
+
+def columns(graph: Path, order: list[int], names: dict[str, str]) -> None:
+    """Put the columns of the nodes table into another order, with other names."""
+    with (graph / "nodes.csv").open(newline="") as file:
+        header, *rows = csv.reader(file)
+    table = [[names.get(name, name) for name in header], *rows]
+    with (graph / "nodes.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([row[i] for i in order] for row in table)
+
+
+def test_fault_42_features_are_matched_by_name(mine, tmp_path):
+    """Another order of the feature columns gives the same predictions."""
+    for name, order in (("same", [0, 1, 2, 3]), ("other", [3, 0, 2, 1])):
+        graph = write_graph(tmp_path / name, labels=False)
+        columns(graph, order, {})
+        target = tmp_path / f"{name}.csv"
+        assert call("predict", mine[1], "--graph", graph, "--out", target).code == 0
+    assert rows_of(tmp_path / "other.csv") == rows_of(tmp_path / "same.csv")
+
+
+@pytest.mark.parametrize(
+    ("order", "names", "words"),
+    [
+        ([0, 1, 2, 3], {"f3": "age"}, ["f3", "age"]),
+        ([0, 1, 2], {}, ["f3"]),
+        ([0, 1, 2, 3, 4], {"f4": "age"}, ["age"]),
+    ],
+    ids=["renamed", "missing", "new"],
+)
+def test_fault_42_missing_and_new_features_are_named(mine, tmp_path, order, names, words):
+    """A feature column that is missing or new is refused by name, whatever their number."""
+    graph = write_graph(tmp_path / "graph", labels=False)
+    lines = (graph / "nodes.csv").read_text().splitlines()
+    wider = [f"{line},{'f4' if i == 0 else i}" for i, line in enumerate(lines)]
+    (graph / "nodes.csv").write_text("\n".join(wider) + "\n")
+    columns(graph, order, names)
+    outcome = call("predict", mine[1], "--graph", graph, "--out", tmp_path / "p.csv")
+    outcome.refused(*words)
+    assert not (tmp_path / "p.csv").exists()
+
+
+# 43
+
+
+NUMBERS = ["1_0", "10", "1e5", "100000", "+1", "1", "\u0661"]  # the last is an Arabic 1
+ODD = [*NUMBERS, "12345678901234567890", "NaN", "#tag"]
+
+
+def table(folder: Path, ids: list[str], labels: list[str]) -> Path:
+    """A graph whose nodes form a ring, with every label in every split."""
+    folder.mkdir()
+    parts = ["train", "val", "test"] * len(ids)
+    rows = [
+        [name, i, label, part]
+        for i, (name, label, part) in enumerate(zip(ids, labels, parts, strict=False))
+    ]
+    with (folder / "nodes.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["id", "f", "label", "split"], *rows])
+    ring = zip(ids, ids[1:] + ids[:1], strict=True)
+    with (folder / "edges.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["source", "target"], *ring])
+    return folder
+
+
+def test_fault_43_ids_come_back_as_written(tmp_path):
+    """Ids are text: none is a number or a comment below the header, and none merge."""
+    ids = [*ODD, "a,b", "007", "7", "source", "target"]
+    graph = table(tmp_path / "graph", ids, ["x", "y", "z"] * 5)
+    assert train(tmp_path / "run", graph=graph, epochs=1).code == 0
+    assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv", "--edges").code == 0
+    assert [row["node"] for row in rows_of(tmp_path / "p.csv")] == ids
+    found = {frozenset([row["source"], row["target"]]) for row in rows_of(tmp_path / "p-edges.csv")}
+    assert found == {frozenset(pair) for pair in zip(ids, ids[1:] + ids[:1], strict=True)}
+
+
+@pytest.mark.filterwarnings("ignore:edge_index was directed")
+@pytest.mark.parametrize(
+    "labels",
+    [ODD, NUMBERS, ["12345678901234567890", "12345678901234567891"], ["007", "07", "7"]],
+    ids=["mixed", "numbers", "codes", "zeros"],
+)
+def test_fault_43_labels_come_back_as_written(tmp_path, labels):
+    """Labels are text: what was written comes back character for character, and none merge."""
+    count = 3 * len(labels)
+    wanted = [labels[i // 3] for i in range(count)]  # each in train, val and test
+    graph = table(tmp_path / "graph", [f"n{i}" for i in range(count)], wanted)
+    data = GraphSource(f"{graph}/").load()
+    assert [str(data.classes[i]) for i in data.y] == wanted
+
+
+@pytest.mark.filterwarnings("ignore:edge_index was directed")
+@pytest.mark.parametrize(
+    "cell", ["1_0", "\u0661", "0x10", "1,5"], ids=["underscore", "Arabic", "hexadecimal", "comma"]
+)
+def test_fault_43_feature_cells_are_plain_numbers(tmp_path, cell):
+    """A feature cell is a number as any writer of CSV makes it; other digits are refused."""
+    graph = table(tmp_path / "graph", [f"n{i}" for i in range(6)], ["x", "y"] * 3)
+    for good in ("-0.5", "1e-05", ".5"):
+        replaced(graph / "nodes.csv", "n1,1,", f"n1,{good},")
+        x = GraphSource(f"{graph}/").load(require_labels=False).x
+        assert x[1, 0] == pytest.approx(float(good))
+        replaced(graph / "nodes.csv", f"n1,{good},", "n1,1,")
+    replaced(graph / "nodes.csv", "n1,1,", f'n1,"{cell}",')
+    train(tmp_path / "run", graph=graph, epochs=1).refused("nodes.csv line 3", "'f'", cell)
+
+
+# 44
+
+
+def test_fault_44_a_finished_run_is_resumed_on_the_same_data_only(mine, run, tmp_path):
+    """Resuming a finished run whose graph has changed is refused with what differs."""
+    nodes = mine[0] / "nodes.csv"
+    before, files = nodes.read_text(), content(run)
+    try:
+        replaced(nodes, ",train", ",test", count=1)
+        again(mine, run).refused("data")
+    finally:
+        nodes.write_text(before)
+    assert content(run) == files
+    assert again(mine, run).code == 0
+
+
+@pytest.mark.parametrize("damage", ["gone", "changed", "no seal"])
+def test_fault_44_a_finished_run_is_resumed_with_its_model_only(mine, run, damage):
+    """Resuming a finished run whose model is gone or damaged is refused by name."""
+    model = run / "model.safetensors"
+    if damage == "gone":
+        model.unlink()
+    elif damage == "no seal":
+        (run / "model.safetensors.sha256").unlink()
+    else:
+        model.write_bytes(model.read_bytes()[:-1] + b"\xff")
+    again(mine, run).refused("model.safetensors")
+
+
+def test_fault_44_a_finished_run_without_its_configuration_is_kept(mine, run):
+    """A finished run that has lost its configuration is not replaced by one of other settings."""
+    (run / "config.toml").unlink()
+    files = content(run)
+    again(mine, run, "--set", "lr=0.5").refused("config.toml")
+    assert content(run) == files
+
+
+def test_fault_44_there_is_something_to_resume(mine, run, tmp_path):
+    """Other settings and a folder without a run are refused; no training is started."""
+    again(mine, run, "--set", "lr=0.5").refused("settings.lr", "-> 0.5")
+    again(mine, tmp_path / "typo").refused(str(tmp_path / "typo"))
+    assert not (tmp_path / "typo").exists()
+
+
+# 45
+
+
+@pytest.fixture
+def quick_measures(monkeypatch):
+    """The page without the seconds that measures take."""
+    monkeypatch.setattr("lgdgcn.analysis.measured.measure", lambda trained, data: [])
+
+
+DOUBTS = {
+    "exploding": "diverged.* lr|lr.* diverged",
+    "majority": "majority|most frequent",
+    "first epoch": "first epoch|epoch 1",
+}
+
+
+@pytest.mark.usefixtures("quick_measures")
+@pytest.mark.parametrize("kind", DOUBTS)
+def test_fault_45_a_score_that_means_nothing_is_said_everywhere(tmp_path, kind):
+    """An exploding loss, the most frequent class and a kept first epoch are warned of.
+
+    The warning has the likely cause, and is in the table, in ``result.json`` and on the page.
+    """
+    args, graph = ["--set", "lr=1000"], arrays(18)
+    if kind == "majority":  # nothing to learn from but how frequent the classes are
+        args = []
+        graph |= {"x": np.ones_like(graph["x"]), "y": np.array([0, 0, 0, 0, 1, 2] * 3)}
+        graph |= {split: np.arange(18) // 6 == i for i, split in enumerate(SPLITS)}
+    elif kind == "first epoch":  # steps too small for any score to change
+        args = ["--set", "lr=1e-30"]
+    folder = saved(tmp_path / "graph", **graph)
+    outcome = train(tmp_path / "run", *args, graph=folder, epochs=20)
+    assert outcome.code == 0, outcome
+    assert call("explore", tmp_path / "run").code == 0
+    files = [(tmp_path / "run" / name).read_text() for name in ("result.json", "explore.html")]
+    for text in (outcome.err, outcome.out, *files):
+        assert re.search(DOUBTS[kind], " ".join(text.split()))
+
+
+def test_fault_45_label_sets_of_any_size_are_selected_by_a_score_that_moves(tmp_path):
+    """Label sets of different sizes are selected by a score that moves, unlike F1 at 0.5."""
+    generator = np.random.default_rng(0)
+    y = np.eye(20, dtype=int)[np.arange(60) % 20]
+    y[::2] |= np.eye(20, dtype=int)[(np.arange(60) + 7) % 20][::2]
+    graph = arrays(60) | {"x": generator.random((60, 8), np.float32), "y": y}
+    graph |= {split: np.arange(60) // 20 == i for i, split in enumerate(SPLITS)}
+    args = ["--set", "patience=40", "--set", "lr=0.03"]
+    assert train(tmp_path / "run", *args, graph=saved(tmp_path / "g", **graph), epochs=40).code == 0
+    lines = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").open()]
+    scores = [key for key in lines[0] if key.startswith("val_") and key != "val_loss"]
+    assert max(len({line[key] for line in lines[10:]}) for key in scores) > 3
+
+
+# 46
+
+
+@pytest.fixture
+def at_home(tmp_path, monkeypatch) -> Path:
+    """A working folder, and a small graph in the place of the set karate_club."""
+    monkeypatch.setenv("LGDGCN_DATA", str(tmp_path / "data"))
+    (tmp_path / "data").mkdir()
+    small = {key: arrays(18)[key] for key in ("x", "y", "edge_index")}
+    np.savez(tmp_path / "data/karate_club.npz", **small)
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path / "home")
+    return tmp_path / "home"
+
+
+def test_fault_46_a_data_sets_name_means_the_data_set(at_home):
+    """A folder of the same name does not win over a data set; written ./NAME it is taken."""
+    saved(at_home / "karate_club")
+    named, path = (call("data", "info", name) for name in ("karate_club", "./karate_club"))
+    assert (named.code, path.code) == (0, 0)
+    assert re.search(r"nodes\s+18\b", named.out)
+    assert re.search(r"nodes\s+12\b", path.out)
+    assert "./karate_club" in named.out + named.err  # what was taken, and how to take the other
+
+
+def test_fault_46_a_run_folder_named_like_its_data_set_can_be_used(at_home):
+    """A run whose folder has the name of its data set can be predicted from."""
+    args = ["train", "karate_club", *SMALL, "--set", "epochs=1"]
+    assert call(*args, "--out", "karate_club").code == 0
+    assert call("predict", "karate_club", "--out", "p.csv").code == 0
+    assert len(rows_of(at_home / "p.csv")) == 18
+
+
+def test_fault_46_a_file_of_another_size_is_said(at_home):
+    """A file named like a data set but of another size than the registry's is warned of."""
+    outcome = call("train", "karate_club", "--model", "mlp", *SMALL, "--set", "epochs=1")
+    assert outcome.code == 0
+    assert "warning: " in outcome.err
+    for word in ("karate_club.npz", "18", "34"):
+        assert word in outcome.err
+
+
+# 47
+
+
+AMOUNT = r"\d+(\.\d+)? ?[GTP]i?B"
+
+
+@pytest.mark.parametrize(
+    ("model", "setting"),
+    [("lgdgcn", "hidden_channels"), ("gat", "heads"), ("monet", "kernel_size")],
+)
+def test_fault_47_memory_is_estimated_before_it_is_taken(tmp_path, model, setting):
+    """Settings that need more memory than there is are refused with the amount and the setting.
+
+    Progress of work above five seconds is not tested here, where nothing takes so long.
+    """
+    args = ["--model", model, "--set", f"{setting}=1000000000000"]
+    outcome = call("train", GRAPH, *args, "--out", tmp_path / "run")
+    outcome.refused(setting)
+    assert re.search(AMOUNT, outcome.err)
+    assert not (tmp_path / "run/result.json").exists()
+
+
+def test_fault_47_a_wide_sparse_matrix_is_refused_in_one_line(tmp_path):
+    """Features of 10^13 columns, which sparse storage allows, are refused with the amount."""
+    parts = {
+        "x_data": np.ones(12, np.float32),
+        "x_indices": np.arange(12),
+        "x_indptr": np.arange(13),
+        "x_shape": np.array([12, 10**13]),
+    }
+    graph = saved(tmp_path / "graph", x=None, **parts)
+    outcome = train(tmp_path / "run", graph=graph)
+    assert outcome.refused(str(graph))
+    assert re.search(AMOUNT, outcome.err)
