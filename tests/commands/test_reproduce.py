@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from commands.runner import call, rows
-from experiments.tiny import cell
 from lgdgcn.commands import reproduce
-from lgdgcn.experiments.exhibits import Curves, Entry, Panel, Row, Series, Table
+from lgdgcn.reproduce.exhibits import Curves, Entry, Panel, Row, Series, Table
+from reproduce.tiny import cell
 
 CELLS = [cell("gcn", epochs=5), cell(epochs=5)]
 

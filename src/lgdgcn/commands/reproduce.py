@@ -13,14 +13,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from lgdgcn.commands.console import out, print_table
 from lgdgcn.data.registry import is_available
 from lgdgcn.errors import LGDWarning, StoppedError
-from lgdgcn.experiments.catalogue import exhibits as described
-from lgdgcn.experiments.exhibits import Exhibit, cells
-from lgdgcn.experiments.ledger import Advance
-from lgdgcn.experiments.plan import FULL, QUICK
-from lgdgcn.experiments.report import write_report
-from lgdgcn.experiments.results import Results
-from lgdgcn.experiments.statistics import statistics
-from lgdgcn.experiments.training import merged, train_cells
+from lgdgcn.reproduce.catalogue import exhibits as described
+from lgdgcn.reproduce.exhibits import Exhibit, cells
+from lgdgcn.reproduce.ledger import Advance
+from lgdgcn.reproduce.plan import FULL, QUICK
+from lgdgcn.reproduce.report import write_report
+from lgdgcn.reproduce.results import Results
+from lgdgcn.reproduce.statistics import statistics
+from lgdgcn.reproduce.training import merged, train_cells
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
 from lgdgcn.storage import make_folder
 

@@ -1,0 +1,89 @@
+"""Exhibits with made-up runs: nothing is trained."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lgdgcn.config import resolve
+from lgdgcn.reproduce.cell import Cell
+from lgdgcn.reproduce.exhibits import Entry, Row
+from lgdgcn.reproduce.results import Results, Run
+
+
+def cell(graph: str = "cora", model: str = "lgdgcn", *, seeds: int = 10, **settings: Any) -> Cell:
+    split = settings.pop("split", "standard")
+    keeps_units = settings.pop("keeps_units", False)
+    return Cell(graph, model, resolve(settings), tuple(range(seeds)), split, keeps_units)
+
+
+def fill(
+    results: Results,
+    cell: Cell,
+    scores: dict[str, float],
+    *,
+    std: float = 0.5,
+    only: Sequence[int] | None = None,
+    local: dict[str, float] | None = None,
+    factors: dict[str, float] | None = None,
+) -> Cell:
+    """Finish the cell's seeds with scores in per cent around the given means."""
+    chance = random.Random(cell.key)
+    seeds = list(cell.seeds if only is None else only)
+    waves = [chance.gauss(0, 1) for _ in seeds]
+    middle = sum(waves) / len(waves) if waves else 0.0
+    size = (sum((wave - middle) ** 2 for wave in waves) / max(len(waves) - 1, 1)) ** 0.5 or 1.0
+    runs = []
+    for seed, wave in zip(seeds, waves, strict=True):
+        shift = std * (wave - middle) / size  # exactly this mean and deviation
+        test = {name: (value + shift) / 100 for name, value in scores.items()}
+        off = {name: (value + shift) / 100 for name, value in (local or {}).items()}
+        runs.append(
+            Run(
+                seed,
+                "data",
+                100,
+                1.0,
+                {"test": dict(test), "val": dict(test)},
+                {"test": dict(off), "val": dict(off)} if local else {},
+                factors or {},
+            )
+        )
+    results.add(cell, runs)
+    return cell
+
+
+def accuracy_row(
+    results: Results,
+    group: str,
+    label: str,
+    cells: Sequence[Cell],
+    means: Sequence[float | None],
+    paper: Sequence[tuple[float, float | None] | None],
+    metric: str = "accuracy",
+    std: float = 0.5,
+) -> Row:
+    entries = []
+    for one, mean, printed in zip(cells, means, paper, strict=True):
+        if mean is not None:
+            fill(results, one, {metric: mean}, std=std)
+        entries.append(Entry(one, metric, printed))
+    return Row(group, label, tuple(entries))
+
+
+def units(
+    nodes: int = 300, factors: int = 4, channels: int = 8, layers: int = 2, strength: float = 1.0
+) -> dict[str, Any]:
+    """Units whose channels share a wave inside each factor: the stronger, the more block-wise."""
+    chance = np.random.default_rng(0)
+    arrays: dict[str, Any] = {}
+    for layer in range(1, layers + 1):
+        wave = chance.normal(size=(nodes, factors, 1))
+        noise = chance.normal(size=(nodes, factors, channels))
+        center = 3 * chance.normal(size=(1, factors, channels))
+        arrays[f"units_{layer}"] = (center + strength * wave + noise).astype(np.float32)
+    arrays["y"] = chance.integers(-1, 6, nodes)
+    arrays["test_mask"] = chance.random(nodes) < 0.3
+    arrays["y_factor"] = chance.integers(0, 16, (nodes, factors))
+    return arrays
