@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lgdgcn.config import resolve
-from lgdgcn.reproduce.cell import Cell
-from lgdgcn.reproduce.exhibits import Entry, Row
+from lgdgcn.reproduce.cells import Cell
+from lgdgcn.reproduce.exhibits import Entry, ResultRow, ResultTable, RowGroup
 from lgdgcn.reproduce.results import Results, Run
 
 
@@ -29,9 +29,9 @@ def fill(
     factors: dict[str, float] | None = None,
 ) -> Cell:
     """Finish the cell's seeds with scores in per cent around the given means."""
-    chance = random.Random(cell.key)
+    rng = random.Random(cell.key)
     seeds = list(cell.seeds if only is None else only)
-    waves = [chance.gauss(0, 1) for _ in seeds]
+    waves = [rng.gauss(0, 1) for _ in seeds]
     middle = sum(waves) / len(waves) if waves else 0.0
     size = (sum((wave - middle) ** 2 for wave in waves) / max(len(waves) - 1, 1)) ** 0.5 or 1.0
     runs = []
@@ -56,34 +56,45 @@ def fill(
 
 def accuracy_row(
     results: Results,
-    group: str,
-    label: str,
+    name: str,
     cells: Sequence[Cell],
     means: Sequence[float | None],
     paper: Sequence[tuple[float, float | None] | None],
-    metric: str = "accuracy",
     std: float = 0.5,
-) -> Row:
+) -> ResultRow:
+    """A row of finished cells; ``METHOD (variant)`` is a variant of METHOD."""
     entries = []
     for one, mean, printed in zip(cells, means, paper, strict=True):
         if mean is not None:
-            fill(results, one, {metric: mean}, std=std)
-        entries.append(Entry(one, metric, printed))
-    return Row(group, label, tuple(entries))
+            fill(results, one, {"accuracy": mean}, std=std)
+        entries.append(Entry(one, "accuracy", printed))
+    return ResultRow(name, name, tuple(entries), name.partition(" (")[0])
+
+
+def table(
+    columns: Sequence[str],
+    *rows: ResultRow,
+    name: str = "table2",
+    group: str = "standard",
+    note: str = "",
+) -> ResultTable:
+    """A table of one group."""
+    own = RowGroup(group, f"The {group} group", tuple(rows))
+    return ResultTable(name, f"Title of {name}", tuple(columns), (own,), note)
 
 
 def units(
     nodes: int = 300, factors: int = 4, channels: int = 8, layers: int = 2, strength: float = 1.0
 ) -> dict[str, Any]:
     """Units whose channels share a wave inside each factor: the stronger, the more block-wise."""
-    chance = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     arrays: dict[str, Any] = {}
     for layer in range(1, layers + 1):
-        wave = chance.normal(size=(nodes, factors, 1))
-        noise = chance.normal(size=(nodes, factors, channels))
-        center = 3 * chance.normal(size=(1, factors, channels))
+        wave = rng.normal(size=(nodes, factors, 1))
+        noise = rng.normal(size=(nodes, factors, channels))
+        center = 3 * rng.normal(size=(1, factors, channels))
         arrays[f"units_{layer}"] = (center + strength * wave + noise).astype(np.float32)
-    arrays["y"] = chance.integers(-1, 6, nodes)
-    arrays["test_mask"] = chance.random(nodes) < 0.3
-    arrays["y_factor"] = chance.integers(0, 16, (nodes, factors))
+    arrays["y"] = rng.integers(-1, 6, nodes)
+    arrays["test_mask"] = rng.random(nodes) < 0.3
+    arrays["y_factor"] = rng.integers(0, 16, (nodes, factors))
     return arrays

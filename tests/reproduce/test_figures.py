@@ -8,12 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from lgdgcn.metrics.correlation import block_correlation
-from lgdgcn.reproduce import picture_figure
-from lgdgcn.reproduce.curve_figure import plot_curves
-from lgdgcn.reproduce.exhibits import Curves, Entry, Panel, Picture, Series, View
-from lgdgcn.reproduce.figures import draw
-from lgdgcn.reproduce.layer_units import layer_units
-from lgdgcn.reproduce.picture_figure import plot_picture
+from lgdgcn.reproduce import figures
+from lgdgcn.reproduce.exhibits import CurveFigure, Entry, Panel, PictureFigure, Series, View
+from lgdgcn.reproduce.figures import draw, plot_curves, plot_picture
 from lgdgcn.reproduce.results import Results
 from reproduce.made_up import cell, fill, units
 
@@ -28,12 +25,12 @@ def plain_maps(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """Take the first two coordinates for the map, and remember the points."""
     seen: list[np.ndarray] = []
     monkeypatch.setattr(
-        picture_figure, "tsne_map", lambda points, seed: seen.append(points) or points[:, :2]
+        figures, "tsne_map", lambda points, seed: seen.append(points) or points[:, :2]
     )
     return seen
 
 
-def _curves(results: Results, missing: int | None = None) -> Curves:
+def _curves(results: Results, missing: int | None = None) -> CurveFigure:
     values = (0.0, 0.01, 0.1, 1.0)
     entries = []
     for number, value in enumerate(values):
@@ -42,8 +39,10 @@ def _curves(results: Results, missing: int | None = None) -> Curves:
             fill(results, one, {"accuracy": 80.0 + number}, std=0.5)
         entries.append(Entry(one, "accuracy"))
     series = Series("LGD-GCN", values, tuple(entries))
-    panel = Panel("λ_space on Cora", "λ_space", "accuracy (%)", (series,), "good from 0.01 to 0.1")
-    return Curves("fig-lambda", "Accuracy", (panel,))
+    panel = Panel(
+        "space", "λ_space on Cora", "λ_space", "accuracy (%)", (series,), "good from 0.01 to 0.1"
+    )
+    return CurveFigure("fig-lambda", "Accuracy", (panel,))
 
 
 def _view(
@@ -51,8 +50,8 @@ def _view(
 ) -> View:
     one = cell(keeps_units=True, **own)
     if arrays is not None:
-        results.keep_units(one, arrays)
-    return View(title, one)
+        results.keep_arrays(one, arrays)
+    return View(title, title, one)
 
 
 def test_a_curve_has_its_mean_band_and_range(results: Results) -> None:
@@ -72,7 +71,7 @@ def test_a_curve_has_its_mean_band_and_range(results: Results) -> None:
 def test_a_panel_without_runs_says_so(results: Results) -> None:
     series = Series("LGD-GCN", (1.0,), (Entry(cell(), "accuracy"),))
     figure = Figure()
-    plot_curves(figure, Curves("fig-k", "k", (Panel("k", "k", "%", (series,)),)), results)
+    plot_curves(figure, CurveFigure("fig-k", "k", (Panel("k", "k", "k", "%", (series,)),)), results)
     assert "no run has finished" in [text.get_text() for text in figure.axes[0].texts]
 
 
@@ -82,8 +81,8 @@ def test_the_same_results_give_the_same_small_files(results: Results, tmp_path: 
         _view(results, "DisenGCN", units(900), model="disengcn"),
         _view(results, "LGD-GCN", None),
     )
-    figures = [_curves(results), Picture("fig-units", "Units", "units", views)]
-    for figure in figures:
+    shown = [_curves(results), PictureFigure("fig-units", "Units", "units", views)]
+    for figure in shown:
         first, again = (draw(figure, results, tmp_path / folder) for folder in ("a", "b"))
         for one, other in ((first, again), (first.with_suffix(".svg"), again.with_suffix(".svg"))):
             assert one.read_bytes() == other.read_bytes()
@@ -98,7 +97,7 @@ def test_units_are_coloured_by_factor(results: Results, plain_maps: list[np.ndar
         _view(results, "b", None, k=9),
     )
     figure = Figure()
-    plot_picture(figure, Picture("fig-units", "Units", "units", views), results)
+    plot_picture(figure, PictureFigure("fig-units", "Units", "units", views), results)
     assert plain_maps[0].shape == (150, 5)
     words = [text.get_text() for text in figure.legends[0].get_texts()]
     assert words == ["factor 1", "factor 2", "factor 3"]
@@ -109,7 +108,7 @@ def test_nodes_without_a_class_are_left_out(results: Results, plain_maps: list[n
     arrays = units(200, layers=2)
     view = _view(results, "LGD-GCN", arrays)
     figure = Figure()
-    plot_picture(figure, Picture("fig-embedding", "Nodes", "embedding", (view,)), results)
+    plot_picture(figure, PictureFigure("fig-embedding", "Nodes", "embedding", (view,)), results)
     labelled = arrays["y"] >= 0
     expected = arrays["units_2"][labelled].reshape(labelled.sum(), -1)  # 0 is the last layer
     np.testing.assert_allclose(plain_maps[0], expected)
@@ -131,16 +130,10 @@ def test_block_correlation_is_that_of_numpy() -> None:
 
 def test_correlations_are_of_the_test_nodes(results: Results) -> None:
     arrays = units(300, layers=2)
-    view = View("LGD-GCN (1st layer)", _view(results, "", arrays).cell, layer=1)
+    view = View("1", "LGD-GCN (1st layer)", _view(results, "", arrays).cell, layer=1)
     figure = Figure()
-    plot_picture(figure, Picture("fig-correlation", "Blocks", "correlation", (view,)), results)
+    plot_picture(
+        figure, PictureFigure("fig-correlation", "Blocks", "correlation", (view,)), results
+    )
     blocks = block_correlation(arrays["units_1"][arrays["test_mask"]])
     assert f"ratio {blocks.ratio:.2f}" in figure.axes[0].get_xlabel()
-
-
-def test_units_that_are_no_numbers_count_as_missing() -> None:
-    arrays = units(10)
-    assert layer_units(arrays, 0) is arrays["units_2"]
-    assert layer_units(arrays, 3) is None
-    arrays["units_2"][0] = np.nan
-    assert layer_units(arrays, 0) is None

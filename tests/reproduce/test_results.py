@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from lgdgcn.errors import InputError
-from lgdgcn.reproduce.results import Mean, Results, Run
+from lgdgcn.reproduce.results import Results, Run
+from reproduce.made_up import units
 from reproduce.tiny import cell
+
+decoded = json.loads
 
 
 def run(seed: int, val: float, test: float | None = 0.5, **more: object) -> Run:
@@ -26,14 +29,6 @@ def test_runs_are_kept_beside_each_other(results):
     assert list(results.runs(cell())) == [0, 1]
     assert results.missing(cell(seeds=(0, 1, 2))) == [2]
     assert results.runs(cell(k=9)) == {}
-
-
-def test_a_mean_is_in_per_cent_with_its_spread():
-    mean = Mean.of([0.7, 0.6])
-    assert (mean.mean, mean.count) == (pytest.approx(65), 2)
-    assert mean.std == pytest.approx(np.std([70, 60], ddof=1))
-    assert mean.error == pytest.approx(mean.std / 2**0.5)
-    assert Mean.of([0.5]) == Mean(50.0, 0.0, 1)
 
 
 def test_a_diverged_run_is_there_but_is_no_number(results):
@@ -56,13 +51,39 @@ def test_damaged_files_count_as_absent(results, damage):
     file = results.folder / f"{cell().key}.json"
     assert json.loads(file.read_text())["configuration"]["graph"] == cell().graph
     file.write_bytes(damage)
-    assert results.runs(cell()) == {}
-    results.keep_units(cell(), {"units_1": np.ones((3, 2, 4), np.float32)})
-    assert results.units(cell())["units_1"].shape == (3, 2, 4)
+    assert Results(results.folder).runs(cell()) == {}
+    results.keep_arrays(cell(), {"units_1": np.ones((3, 2, 4), np.float32)})
+    assert results.arrays(cell())["units_1"].shape == (3, 2, 4)
     packed = (results.folder / f"{cell().key}.npz").read_bytes()
     for part in (damage, packed[:-30], packed[:40]):
         (results.folder / f"{cell().key}.npz").write_bytes(part)
-        assert results.units(cell()) is None
+        assert Results(results.folder).arrays(cell()) == {}
+
+
+def test_every_file_is_read_once(results, monkeypatch):
+    results.add(cell(), [run(0, 0.8)])
+    read = []
+    monkeypatch.setattr(json, "loads", lambda text: read.append(text) or decoded(text))
+    for _ in range(3):
+        assert results.missing(cell(seeds=(0, 1))) == [1]
+        assert results.best(cell()).seed == 0
+    assert len(read) == 2  # the file, and the configuration it is compared with
+    results.add(cell(), [run(1, 0.9)])
+    assert results.best(cell()).seed == 1
+
+
+def test_units_are_those_of_the_layer_asked_for(results):
+    arrays = units(10)
+    results.keep_arrays(cell(), arrays)
+    for layer, name in ((0, "units_2"), (1, "units_1"), (2, "units_2")):
+        np.testing.assert_array_equal(results.units(cell(), layer).units, arrays[name])
+    chosen = arrays["units_1"][arrays["test_mask"]]
+    np.testing.assert_array_equal(results.units(cell(), 1).on_test_nodes, chosen)
+    assert results.units(cell(), 3) is None
+    assert results.units(cell(k=9)) is None
+    arrays["units_2"][0] = np.nan
+    results.keep_arrays(cell(), arrays)
+    assert results.units(cell()) is None
 
 
 def test_a_file_where_the_folder_should_be(tmp_path):

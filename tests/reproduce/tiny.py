@@ -3,7 +3,7 @@
 from typing import Any
 
 from lgdgcn.config import Settings
-from lgdgcn.reproduce.cell import Cell
+from lgdgcn.reproduce.cells import Cell
 
 GRAPH = "synthetic:nodes=60,classes=3,factors=2,average_degree=8"
 

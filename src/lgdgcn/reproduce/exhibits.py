@@ -1,58 +1,99 @@
-"""What the paper shows: tables, curves and pictures, each made of cells and the paper's numbers."""
+"""What the paper shows, read from ``paper/*.toml``: tables, curves and pictures, made of cells.
 
-from collections.abc import Iterator
+Groups, rows, panels and views have an ``id`` in their file. Claims and tests name them by it, so
+that a label can be worded anew without breaking anything.
+"""
+
+import difflib
+import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from importlib import resources
+from typing import Any, Literal
 
-from lgdgcn.reproduce.cell import Cell
+from lgdgcn.errors import InputError
+from lgdgcn.reproduce.cells import Cell, Plan
 
 __all__ = [
-    "Curves",
+    "NAMES",
+    "CurveFigure",
     "Entry",
     "Exhibit",
-    "Facts",
     "Panel",
-    "Picture",
-    "Row",
+    "PictureFigure",
+    "ResultRow",
+    "ResultTable",
+    "RowGroup",
     "Series",
-    "Table",
     "View",
     "cells",
+    "exhibits",
+    "paper_number",
+    "read_toml",
 ]
+
+TABLES = ("table1", "table2", "table3", "table4", "sharp")
+PICTURES = ("fig-units", "fig-correlation", "fig-embedding")
+CURVES = ("fig-lambda", "fig-k", "fig-factors")
+NAMES = (*TABLES, *PICTURES, *CURVES)
+
+LabelledCells = Iterator[tuple[str, Cell]]
+Described = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A number to show: a cell, what is read off it, and what the paper says, in per cent."""
+    """A number to show, in per cent: a metric of a cell beside the number in the paper."""
 
     cell: Cell
     metric: str  # a score, or a measure of disentanglement
     paper: tuple[float, float | None] | None = None  # mean and standard deviation
-    local: bool = False  # with latent graphs off at test time
+    local: bool = False  # score with the latent graphs off at test time
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row of a table; rows of one group stand together under its heading."""
+class ResultRow:
+    """A row of a table."""
 
-    group: str
+    id: str
     label: str
     entries: tuple[Entry, ...]  # one per column
+    method: str = ""  # rows of the same method are its variants
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of the paper."""
+class RowGroup:
+    """Rows under one heading, such as those of one split or one metric."""
 
-    name: str  # as the command line calls it
+    id: str
+    heading: str
+    rows: tuple[ResultRow, ...]
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A table of the paper, or of ours."""
+
+    name: str  # on the command line
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    groups: tuple[RowGroup, ...]
     note: str = ""
 
     def entries(self) -> Iterator[Entry]:
         """All numbers."""
-        return (entry for row in self.rows for entry in row.entries)
+        return (entry for group in self.groups for row in group.rows for entry in row.entries)
+
+    def labelled_cells(self) -> LabelledCells:
+        """Every cell with the row, column and group it belongs to."""
+        for group in self.groups:
+            for row in group.rows:
+                for column, entry in zip(self.columns, row.entries, strict=True):
+                    yield f"{row.label} / {column} / {group.heading}", entry.cell
+
+    def rows(self, group: str) -> list[ResultRow]:
+        """The rows of the group with this id; none if there is no such group."""
+        return [row for one in self.groups if one.id == group for row in one.rows]
 
 
 @dataclass(frozen=True)
@@ -68,16 +109,17 @@ class Series:
 class Panel:
     """One plot of a figure."""
 
+    id: str
     title: str
     x_label: str
     y_label: str
     series: tuple[Series, ...]
-    note: str = ""  # what the paper says of it
+    note: str = ""  # what the paper says about it
 
 
 @dataclass(frozen=True)
-class Curves:
-    """A figure of accuracy against a setting."""
+class CurveFigure:
+    """A figure of scores against a setting."""
 
     name: str
     title: str
@@ -87,18 +129,30 @@ class Curves:
         """All numbers."""
         return (entry for panel in self.panels for one in panel.series for entry in one.entries)
 
+    def labelled_cells(self) -> LabelledCells:
+        """Every cell with the panel and the value of the setting it belongs to."""
+        for panel in self.panels:
+            for series in panel.series:
+                for value, entry in zip(series.values, series.entries, strict=True):
+                    yield f"{panel.title}, {value:g}", entry.cell
+
+    def panel(self, name: str) -> Panel:
+        """The panel with this id."""
+        return next(panel for panel in self.panels if panel.id == name)
+
 
 @dataclass(frozen=True)
 class View:
     """One picture of a trained model: the units of a layer (1 is the first, 0 the last)."""
 
+    id: str
     title: str
     cell: Cell  # keeps units
     layer: int = 0
 
 
 @dataclass(frozen=True)
-class Picture:
+class PictureFigure:
     """A figure of trained models side by side."""
 
     name: str
@@ -107,21 +161,147 @@ class Picture:
     views: tuple[View, ...]
     note: str = ""
 
+    def labelled_cells(self) -> LabelledCells:
+        """Every cell with the view it belongs to."""
+        return ((view.title, view.cell) for view in self.views)
 
-Exhibit = Table | Curves | Picture
+    def view(self, name: str) -> View:
+        """The view with this id."""
+        return next(view for view in self.views if view.id == name)
 
 
-@dataclass(frozen=True)
-class Facts:
-    """A table of plain text, such as the statistics of the data."""
-
-    title: str
-    header: list[str]
-    rows: list[list[str]]
+Exhibit = ResultTable | CurveFigure | PictureFigure
 
 
 def cells(exhibit: Exhibit) -> list[Cell]:
     """What has to be trained for an exhibit, in its order; the same cell may come twice."""
-    if isinstance(exhibit, Picture):
-        return [view.cell for view in exhibit.views]
-    return [entry.cell for entry in exhibit.entries()]
+    return [cell for _, cell in exhibit.labelled_cells()]
+
+
+def exhibits(names: Sequence[str], plan: Plan) -> list[Exhibit]:
+    """Describe exhibits by name, each once and in the order of the paper; ``all`` is all of them.
+
+    Raises:
+        InputError: There is no exhibit of a name.
+    """
+    for name in names:
+        if name not in (*NAMES, "all"):
+            close = difflib.get_close_matches(name, NAMES, n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise InputError(f"no table or figure {name!r}; {hint}known: all, {', '.join(NAMES)}")
+    return [_exhibit(name, plan) for name in NAMES if name in names or "all" in names]
+
+
+def read_toml(name: str) -> Described:
+    """Read a file of ``paper/``, e.g. ``"table2"``."""
+    file = resources.files(__package__) / "paper" / f"{name}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def paper_number(text: str) -> tuple[float, float | None] | None:
+    """Read a number as the paper prints it: mean and standard deviation, if there is one.
+
+    Example:
+        >>> paper_number("84.9 ± 0.4"), paper_number("83.7"), paper_number("")
+        ((84.9, 0.4), (83.7, None), None)
+    """
+    if not text:
+        return None
+    mean, _, std = text.partition("±")
+    return float(mean), float(std) if std else None
+
+
+def _exhibit(name: str, plan: Plan) -> Exhibit:
+    described = read_toml(name)
+    title, note = described["title"], described.get("note", "")
+    if name in TABLES:
+        groups = tuple(_group(group, described, plan) for group in described["groups"])
+        return ResultTable(name, title, tuple(described["columns"]), groups, note)
+    if name in CURVES:
+        panels = tuple(_panel(panel, plan) for panel in _all(described, "panels"))
+        return CurveFigure(name, title, panels)
+    views = tuple(
+        View(one["id"], one["title"], _cell(one, plan, keeps_units=True), one.get("layer", 0))
+        for one in _all(described, "views")
+    )
+    return PictureFigure(name, title, described["kind"], views, note)
+
+
+def _all(described: Described, kind: str) -> list[Described]:
+    """The rows, panels or views of a file, each completed by the table ``[every]``."""
+    return [{**described.get("every", {}), **one} for one in described[kind]]
+
+
+def _group(group: Described, described: Described, plan: Plan) -> RowGroup:
+    graphs = described["graphs"][group["graphs"]]
+    rows = tuple(
+        ResultRow(
+            row["id"], row["label"], _entries(row, group, graphs, plan), row.get("method", "")
+        )
+        for row in _all(described, "rows")
+    )
+    return RowGroup(group["id"], group["heading"], rows)
+
+
+def _entries(row: Described, group: Described, graphs: Described, plan: Plan) -> tuple[Entry, ...]:
+    """The entries of a row: every metric of the group on every graph."""
+    names: list[str] = graphs["addresses"]
+    presets: list[str] = graphs.get("presets", names)
+    cells = [
+        plan.cell(
+            graph,
+            row["model"],
+            group["seeds"],
+            preset_graph=row.get("preset", preset),
+            variant=row.get("variant"),
+            settings=row.get("settings"),
+            times=row.get("times", {}).get(group["graphs"]),
+            split=group.get("split", "standard"),
+        )
+        for graph, preset in zip(names, presets, strict=True)
+    ]
+    metrics = group["metrics"] if "metrics" in group else [group["metric"]]
+    columns = [(cell, metric) for cell in cells for metric in metrics]
+    paper = row.get("paper", {}).get(group.get("paper"), [""] * len(columns))
+    return tuple(
+        Entry(cell, metric, paper_number(text), local=row.get("local", False))
+        for (cell, metric), text in zip(columns, paper, strict=True)
+    )
+
+
+def _panel(panel: Described, plan: Plan) -> Panel:
+    values = panel["quick_values" if plan.quick else "values"]
+    cells = [_cell(panel, plan, _settings_at(panel, value, plan)) for value in values]
+    series = tuple(
+        Series(label, tuple(map(float, values)), tuple(Entry(cell, metric) for cell in cells))
+        for label, metric in panel["series"].items()
+    )
+    words = {key: panel[key] for key in ("id", "title", "x_label", "y_label", "note")}
+    return Panel(series=series, **words)
+
+
+def _settings_at(panel: Described, value: float, plan: Plan) -> Described:
+    """The settings at one value; the width of a layer is rounded to a multiple of the factors."""
+    settings = {**panel.get("settings", {}), panel["setting"]: value}
+    if panel["setting"] == "factors":
+        hidden = _cell(panel, plan, {}).settings.hidden_channels
+        settings["hidden_channels"] = max(1, round(hidden / value)) * value
+    return settings
+
+
+def _cell(
+    described: Described,
+    plan: Plan,
+    settings: Described | None = None,
+    *,
+    keeps_units: bool = False,
+) -> Cell:
+    return plan.cell(
+        described["graph"],
+        described["model"],
+        described["seeds"],
+        preset_graph=described.get("preset"),
+        variant=described.get("variant"),
+        settings=described.get("settings") if settings is None else settings,
+        keeps_units=keeps_units,
+    )

@@ -1,25 +1,23 @@
-"""Finished trainings, kept by the hash of their configuration, so that nothing is trained twice."""
+"""Finished trainings, stored by the hash of their configuration, so that none is repeated."""
 
 import json
-import math
-import statistics
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lgdgcn.reproduce.cell import Cell
+from lgdgcn.reproduce.cells import Cell
 from lgdgcn.storage import atomic_write, make_folder, write_json
 
-__all__ = ["Mean", "Results", "Run"]
+__all__ = ["KeptUnits", "Results", "Run", "Scores"]
 
-Scores = dict[str, dict[str, float | None]]  # by part of the split, then by metric
-Arrays = Mapping[str, npt.NDArray[Any]]
+Scores = dict[str, dict[str, float | None]]  # by split, then by metric
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -29,14 +27,14 @@ class Run:
     Attributes:
         seed: Seed of weights, dropout and, for random splits, of the split.
         data: Fingerprint of the graph and its split.
-        epochs: How many were trained.
-        seconds: How long that took, its share of the population.
+        epochs: Number of epochs trained.
+        seconds: Training time, its share of the population.
         scores: Scores on ``"val"`` and ``"test"`` by metric, e.g. ``scores["test"]["micro_f1"]``;
-            ``None`` where there is nothing to score.
+            ``None`` if there are no nodes to score.
         local_scores: The same with the latent graphs off at test time; empty without any.
-        factors: The headline measures of disentanglement, see :mod:`lgdgcn.metrics`, as far as
-            they exist: some need known factors. Earlier versions kept fewer.
-        diverged: Which loss was no number, where training failed; such a run has no scores.
+        factors: The headline measures of disentanglement, see :mod:`lgdgcn.metrics`. Some need
+            known factors, and earlier versions stored fewer.
+        diverged: The first non-finite loss if training failed; such a run has no scores.
     """
 
     seed: int
@@ -48,36 +46,91 @@ class Run:
     factors: dict[str, float] = field(default_factory=dict)
     diverged: str = ""
 
+    @property
+    def validation(self) -> float | None:
+        """Headline score on the validation nodes."""
+        return next(iter(self.scores.get("val", {}).values()), None)
 
-@dataclass(frozen=True)
-class Mean:
-    """Mean and sample standard deviation of a score in per cent, over ``count`` seeds."""
 
-    mean: float
-    std: float
-    count: int
+class KeptUnits(NamedTuple):
+    """The units of one layer of a cell's best run, with what figures need beside them."""
 
-    @classmethod
-    def of(cls, shares: Iterable[float]) -> "Mean":
-        """Summarise shares between 0 and 1."""
-        values = [100 * share for share in shares]
-        std = statistics.stdev(values) if len(values) > 1 else 0.0
-        return cls(statistics.fmean(values), std, len(values))
+    units: Array  # [N, M, d]
+    y: Array
+    test_mask: Array
 
     @property
-    def error(self) -> float:
-        """Standard error of the mean."""
-        return self.std / math.sqrt(self.count)
+    def on_test_nodes(self) -> Array:
+        """Units of the test nodes."""
+        chosen: Array = self.units[self.test_mask.astype(bool)]
+        return chosen
 
 
 class Results:
-    """A folder with one file per configuration."""
+    """A folder with one JSON file of runs per configuration; every file is read once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = make_folder(folder)
+        self._runs: dict[str, dict[int, Run]] = {}
+        self._arrays: dict[str, dict[str, Array]] = {}
 
     def runs(self, cell: Cell) -> dict[int, Run]:
-        """The finished runs of a cell's configuration by seed, also of seeds nobody asks for."""
+        """All finished runs of a configuration by seed, also of seeds the cell does not ask for."""
+        if cell.key not in self._runs:
+            self._runs[cell.key] = self._read_runs(cell)
+        return self._runs[cell.key]
+
+    def finished(self, cell: Cell) -> list[Run]:
+        """The finished runs of the seeds that a cell asks for."""
+        known = self.runs(cell)
+        return [known[seed] for seed in cell.seeds if seed in known]
+
+    def missing(self, cell: Cell) -> list[int]:
+        """Seeds that are still to be trained."""
+        return [seed for seed in cell.seeds if seed not in self.runs(cell)]
+
+    def best(self, cell: Cell) -> Run | None:
+        """The run with the highest validation score; the lowest seed if several have it."""
+        scored = [run for run in self.finished(cell) if run.validation is not None]
+        return max(scored, key=lambda run: (run.validation, -run.seed), default=None)
+
+    def add(self, cell: Cell, runs: Iterable[Run]) -> None:
+        """Store finished runs beside those in the file."""
+        known = self._read_runs(cell) | {run.seed: run for run in runs}
+        ordered = [asdict(known[seed]) for seed in sorted(known)]
+        write_json(self._file(cell), {"configuration": cell.configuration, "runs": ordered})
+        self._runs.pop(cell.key, None)
+
+    def arrays(self, cell: Cell) -> dict[str, Array]:
+        """The arrays stored by :meth:`keep_arrays`; none if there are none or they are damaged."""
+        if cell.key not in self._arrays:
+            try:
+                with np.load(self._file(cell, ".npz"), allow_pickle=False) as file:
+                    self._arrays[cell.key] = dict(file)
+            except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+                self._arrays[cell.key] = {}
+        return self._arrays[cell.key]
+
+    def keep_arrays(self, cell: Cell, arrays: Mapping[str, Array]) -> None:
+        """Store arrays of the best run.
+
+        They are ``units_1`` .. ``units_L`` ``[N, M, d]``, ``y``, ``test_mask`` and, if the factors
+        are known, ``y_factor``; ``seed`` and ``data`` say which run they are from.
+        """
+        named: dict[str, Any] = dict(arrays)
+        atomic_write(self._file(cell, ".npz"), lambda file: np.savez_compressed(file, **named))
+        self._arrays.pop(cell.key, None)
+
+    def units(self, cell: Cell, layer: int = 0) -> KeptUnits | None:
+        """The units of a layer (0 is the last); ``None`` if they are missing or not finite."""
+        arrays = self.arrays(cell)
+        layers = [int(name[6:]) for name in arrays if name.startswith("units_")]
+        wanted = layer or max(layers, default=0)
+        if wanted not in layers or not np.isfinite(arrays[f"units_{wanted}"]).all():
+            return None
+        return KeptUnits(arrays[f"units_{wanted}"], arrays["y"], arrays["test_mask"])
+
+    def _read_runs(self, cell: Cell) -> dict[int, Run]:
         try:
             content = json.loads(self._file(cell).read_text(encoding="utf-8"))
             if content["configuration"] != json.loads(json.dumps(cell.configuration)):
@@ -86,44 +139,5 @@ class Results:
         except (OSError, ValueError, KeyError, TypeError):
             return {}  # absent or damaged: it is trained again
 
-    def add(self, cell: Cell, runs: Iterable[Run]) -> None:
-        """Keep finished runs beside those that are there."""
-        known = self.runs(cell) | {run.seed: run for run in runs}
-        ordered = [asdict(known[seed]) for seed in sorted(known)]
-        write_json(self._file(cell), {"configuration": cell.configuration, "runs": ordered})
-
-    def missing(self, cell: Cell) -> list[int]:
-        """Seeds that are still to be trained."""
-        known = self.runs(cell)
-        return [seed for seed in cell.seeds if seed not in known]
-
-    def best(self, cell: Cell) -> Run | None:
-        """The run with the highest headline score on validation, of equal ones the first."""
-        known = self.runs(cell)
-        runs = [known[seed] for seed in cell.seeds if seed in known]
-        scored = [run for run in runs if _validation(run) is not None]
-        return max(scored, key=lambda run: (_validation(run), -run.seed), default=None)
-
-    def units(self, cell: Cell) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays kept of a cell's best run, see :meth:`keep_units`; ``None`` if damaged."""
-        try:
-            with np.load(self._file(cell, ".npz"), allow_pickle=False) as file:
-                return dict(file)
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
-            return None
-
-    def keep_units(self, cell: Cell, arrays: Arrays) -> None:
-        """Keep ``units_1`` .. ``units_L`` ``[N, M, d]``, ``y``, ``test_mask`` and ``y_factor``.
-
-        Where the factors are not known there is no ``y_factor``. ``seed`` and ``data`` say which
-        run they are from.
-        """
-        named: dict[str, Any] = dict(arrays)
-        atomic_write(self._file(cell, ".npz"), lambda file: np.savez_compressed(file, **named))
-
     def _file(self, cell: Cell, ending: str = ".json") -> Path:
         return self.folder / f"{cell.key}{ending}"
-
-
-def _validation(run: Run) -> float | None:
-    return next(iter(run.scores.get("val", {}).values()), None)

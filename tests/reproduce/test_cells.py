@@ -1,14 +1,11 @@
 """Cells are named by what they are."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 from lgdgcn.config import Settings
-from lgdgcn.reproduce.catalogue import exhibits
-from lgdgcn.reproduce.cell import Cell
-from lgdgcn.reproduce.exhibits import cells
-from lgdgcn.reproduce.plan import FULL
+from lgdgcn.reproduce.cells import FULL, Cell
+from lgdgcn.reproduce.exhibits import cells, exhibits
 from reproduce.tiny import cell
 
 
@@ -18,13 +15,6 @@ def test_the_key_is_what_the_result_depends_on():
     assert cell(checkpoint_every=7).key == one.key
     others = [cell("disengcn"), cell(k=5), cell(split="random"), cell(graph="cora"), cell(tau=2.0)]
     assert len({one.key, *(other.key for other in others)}) == 6
-
-
-def test_the_architecture_is_what_a_population_shares():
-    one = cell()
-    assert cell(lr=0.1, k=7, lambda_space=0.0, epochs=9).architecture == one.architecture
-    assert cell(num_layers=2).architecture != one.architecture
-    assert replace(one, split="random").architecture != one.architecture
 
 
 def test_results_of_earlier_versions_are_found_again():

@@ -14,9 +14,9 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.models import build
-from lgdgcn.reproduce import training
+from lgdgcn.reproduce import runs
 from lgdgcn.reproduce.results import Results
-from lgdgcn.reproduce.training import merged, train_cells
+from lgdgcn.reproduce.runs import architecture, merged, train_cells
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.session import train_seeds
@@ -35,12 +35,12 @@ def populations(monkeypatch):
     """The sizes of the populations that are trained."""
     sizes = []
 
-    class Counted(training.Population):
+    class Counted(runs.Population):
         def __init__(self, graphs, members, model):
             sizes.append(len(members))
             super().__init__(graphs, members, model)
 
-    monkeypatch.setattr(training, "Population", Counted)
+    monkeypatch.setattr(runs, "Population", Counted)
     return sizes
 
 
@@ -80,7 +80,7 @@ def test_cells_of_one_architecture_trained_together_are_what_they_are_alone(
     cells = [cell(k=k, lambda_space=weight) for k, weight in ((2, 0.0), (3, 0.5), (5, 2.0))]
     cells += [cell("gcn"), cell("gcn", dropout=0.0, epochs=3)]
     train_cells(cells, results, CPU)
-    monkeypatch.setattr(training, "_together", lambda device: True)
+    monkeypatch.setattr(runs, "_cells_together", lambda device: True)
     beside = Results(tmp_path / "beside")
     train_cells(cells, beside, CPU)
     assert populations == [2, 2, 2, 2, 2, 6, 4]
@@ -142,7 +142,7 @@ def test_units_of_the_best_run_are_kept(results, populations):
     one = cell(seeds=(0, 1, 2), num_layers=2, keeps_units=True)
     plain = replace(one, keeps_units=False)
     train_cells([plain, one], results, CPU)
-    arrays = results.units(one)
+    arrays = results.arrays(one)
     assert int(arrays["seed"]) == results.best(one).seed
     data = GraphSource(GRAPH).load()
     _, trained = train_seeds(lambda _: data, one.settings, "lgdgcn", one.seeds, CPU)
@@ -153,11 +153,12 @@ def test_units_of_the_best_run_are_kept(results, populations):
     assert set(arrays) == {"units_1", "units_2", "y", "test_mask", "y_factor", "seed", "data"}
 
     (results.folder / f"{one.key}.npz").unlink()
+    results = Results(results.folder)  # as the next command reads it
     runs = results.runs(one)
     assert train_cells([plain], results, CPU) == 0
     assert train_cells([one], results, CPU) == 1
     assert results.runs(one) == runs
-    again = results.units(one)
+    again = results.arrays(one)
     assert (again["seed"], again["data"]) == (arrays["seed"], arrays["data"])
     for name in ("units_1", "units_2", "y"):  # trained alone it differs in rounding
         np.testing.assert_allclose(again[name], arrays[name], rtol=1e-4, atol=1e-5)
@@ -169,9 +170,9 @@ def test_a_stop_keeps_what_is_finished(results):
     cells = [cell(seeds=(0, 1, 2)), cell("gcn", epochs=50)]
     seen = []
 
-    def on_progress(advance):
-        seen.append(advance)
-        if advance.finished == 3 and len(seen) > 6:
+    def on_progress(progress):
+        seen.append(progress)
+        if progress.finished == 3 and len(seen) > 6:
             stop.signal = signal.SIGTERM
 
     with pytest.raises(StoppedError, match="stopped after 3 of 5 trainings") as error:
@@ -182,18 +183,18 @@ def test_a_stop_keeps_what_is_finished(results):
     assert seen[0].share == 0
     assert [one.share for one in seen] == sorted(one.share for one in seen)
     shares = []
-    train_cells(cells, results, CPU, on_progress=lambda advance: shares.append(advance.share))
+    train_cells(cells, results, CPU, on_progress=lambda progress: shares.append(progress.share))
     assert shares[-1] == pytest.approx(1)
     assert results.missing(cells[1]) == []
 
 
 def test_a_member_that_finishes_early_is_kept_at_once(results, monkeypatch):
-    monkeypatch.setattr(training, "_together", lambda device: True)
+    monkeypatch.setattr(runs, "_cells_together", lambda device: True)
     stop = StopRequest()
     cells = [cell(epochs=1), cell(epochs=100)]
 
-    def on_progress(advance):
-        if advance.finished:
+    def on_progress(progress):
+        if progress.finished:
             stop.signal = signal.SIGINT
 
     with pytest.raises(StoppedError, match="2 of 4"):
@@ -202,13 +203,13 @@ def test_a_member_that_finishes_early_is_kept_at_once(results, monkeypatch):
 
 
 def test_too_little_memory_means_smaller_populations(results, monkeypatch):
-    class Greedy(training.Population):
+    class Greedy(runs.Population):
         def __init__(self, graphs, members, model):
             if len(members) > 2:
                 raise torch.OutOfMemoryError
             super().__init__(graphs, members, model)
 
-    monkeypatch.setattr(training, "Population", Greedy)
+    monkeypatch.setattr(runs, "Population", Greedy)
     assert train_cells([cell(seeds=(0, 1, 2, 3, 4))], results, CPU) == 5
 
 
@@ -219,6 +220,13 @@ def test_one_process_at_a_time(results):
     assert sorted(file.name for file in results.folder.iterdir() if file.is_file()) == [
         f"{cell().key}.json"
     ]
+
+
+def test_the_architecture_is_what_a_population_shares():
+    one = cell()
+    assert architecture(cell(lr=0.1, k=7, lambda_space=0.0, epochs=9)) == architecture(one)
+    assert architecture(cell(num_layers=2)) != architecture(one)
+    assert architecture(replace(one, split="random")) != architecture(one)
 
 
 def test_equal_cells_become_one_with_all_seeds():
@@ -237,10 +245,10 @@ for name in {absent}:
 from pathlib import Path
 import torch
 from reproduce.tiny import cell
-from lgdgcn.reproduce.catalogue import exhibits
-from lgdgcn.reproduce.plan import QUICK
+from lgdgcn.reproduce.cells import QUICK
+from lgdgcn.reproduce.exhibits import exhibits
 from lgdgcn.reproduce.results import Results
-from lgdgcn.reproduce.training import train_cells
+from lgdgcn.reproduce.runs import train_cells
 exhibits(["all"], QUICK)
 cells = [cell(keeps_units=True), cell("gat")]
 print(train_cells(cells, Results(Path({str(tmp_path)!r})), torch.device("cpu")))
