@@ -105,42 +105,34 @@ class Plan:
     graph_epochs: Mapping[str, int] | None = None
     quick: bool = False
 
-    def cell(
-        self,
-        graph: str,
-        model: str,
-        kind: str,
-        *,
-        preset_graph: str | None = None,
-        variant: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        times: Mapping[str, int] | None = None,
-        split: str = "standard",
-        keeps_units: bool = False,
-    ) -> Cell:
-        """Describe trainings with shipped settings.
+    def cell(self, described: Mapping[str, Any]) -> Cell:
+        """Make a cell from its description in ``paper/*.toml``.
 
         Args:
-            graph: Name of the graph.
-            model: A key of :data:`lgdgcn.models.MODELS`.
-            kind: Which number of :attr:`seeds`.
-            preset_graph: The graph whose preset is used; ``graph`` by default.
-            variant: Variant whose preset is looked up. The variant in the preset wins: a model
-                that was tuned in one variant only is that variant.
-            settings: Settings that differ from the preset.
-            times: Settings to multiply, and by how much.
-            split: ``"standard"`` or ``"random"``.
-            keeps_units: Whether a figure needs the units of the best run.
+            described: ``graph``, ``model`` and ``seeds`` (a key of :attr:`seeds`). Optional are
+                ``preset``, the graph whose preset is used instead; ``variant``, whose preset is
+                looked up (a preset of another variant wins: the model was tuned in that one only);
+                ``settings`` that differ from the preset; ``times``, settings to multiply;
+                ``split``; and ``keeps_units``.
         """
+        graph, model, variant = described["graph"], described["model"], described.get("variant")
+        shipped = preset(described.get("preset", graph), model, variant)
         chosen = {"variant": variant} if variant else {}
-        shipped = preset(preset_graph or graph, model, variant)
-        resolved = resolve(chosen, shipped, dict(settings or {}))
-        grown = {name: by * getattr(resolved, name) for name, by in (times or {}).items()}
+        settings = resolve(chosen, shipped, described.get("settings", {}))
+        changed = {
+            key: by * getattr(settings, key) for key, by in described.get("times", {}).items()
+        }
         limit = (self.graph_epochs or {}).get(graph, self.epochs)
         if limit is not None:
-            grown["epochs"] = min(resolved.epochs, limit)
-        seeds = tuple(range(self.seeds[kind]))
-        return Cell(graph, model, replace(resolved, **grown), seeds, split, keeps_units)
+            changed["epochs"] = min(settings.epochs, limit)
+        return Cell(
+            graph,
+            model,
+            replace(settings, **changed),
+            tuple(range(self.seeds[described["seeds"]])),
+            described.get("split", "standard"),
+            described.get("keeps_units", False),
+        )
 
 
 FULL = Plan({"standard": 20, "random": 10, "ablation": 10, "synthetic": 10, "sweep": 10})

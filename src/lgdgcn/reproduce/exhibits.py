@@ -221,15 +221,15 @@ def _exhibit(name: str, plan: Plan) -> Exhibit:
         panels = tuple(_panel(panel, plan) for panel in _all(described, "panels"))
         return CurveFigure(name, title, panels)
     views = tuple(
-        View(one["id"], one["title"], _cell(one, plan, keeps_units=True), one.get("layer", 0))
-        for one in _all(described, "views")
+        View(view["id"], view["title"], plan.cell(view), view.get("layer", 0))
+        for view in _all(described, "views", keeps_units=True)
     )
     return PictureFigure(name, title, described["kind"], views, note)
 
 
-def _all(described: Described, kind: str) -> list[Described]:
+def _all(described: Described, kind: str, **more: Any) -> list[Described]:
     """The rows, panels or views of a file, each completed by the table ``[every]``."""
-    return [{**described.get("every", {}), **one} for one in described[kind]]
+    return [{**described.get("every", {}), **more, **one} for one in described[kind]]
 
 
 def _group(group: Described, described: Described, plan: Plan) -> RowGroup:
@@ -247,21 +247,18 @@ def _entries(row: Described, group: Described, graphs: Described, plan: Plan) ->
     """The entries of a row: every metric of the group on every graph."""
     names: list[str] = graphs["addresses"]
     presets: list[str] = graphs.get("presets", names)
-    cells = [
-        plan.cell(
-            graph,
-            row["model"],
-            group["seeds"],
-            preset_graph=row.get("preset", preset),
-            variant=row.get("variant"),
-            settings=row.get("settings"),
-            times=row.get("times", {}).get(group["graphs"]),
-            split=group.get("split", "standard"),
-        )
-        for graph, preset in zip(names, presets, strict=True)
-    ]
     metrics = group["metrics"] if "metrics" in group else [group["metric"]]
-    columns = [(cell, metric) for cell in cells for metric in metrics]
+    common = {
+        **row,
+        "seeds": group["seeds"],
+        "split": group.get("split", "standard"),
+        "times": row.get("times", {}).get(group["graphs"], {}),
+    }
+    columns = [
+        (plan.cell({"preset": preset, **common, "graph": graph}), metric)
+        for graph, preset in zip(names, presets, strict=True)
+        for metric in metrics
+    ]
     paper = row.get("paper", {}).get(group.get("paper"), [""] * len(columns))
     return tuple(
         Entry(cell, metric, paper_number(text), local=row.get("local", False))
@@ -271,37 +268,16 @@ def _entries(row: Described, group: Described, graphs: Described, plan: Plan) ->
 
 def _panel(panel: Described, plan: Plan) -> Panel:
     values = panel["quick_values" if plan.quick else "values"]
-    cells = [_cell(panel, plan, _settings_at(panel, value, plan)) for value in values]
+    hidden = plan.cell(panel).settings.hidden_channels
+    cells = []
+    for value in values:
+        settings = {**panel.get("settings", {}), panel["setting"]: value}
+        if panel["setting"] == "factors":  # the width of a layer becomes a multiple of them
+            settings["hidden_channels"] = max(1, round(hidden / value)) * value
+        cells.append(plan.cell({**panel, "settings": settings}))
     series = tuple(
         Series(label, tuple(map(float, values)), tuple(Entry(cell, metric) for cell in cells))
         for label, metric in panel["series"].items()
     )
     words = {key: panel[key] for key in ("id", "title", "x_label", "y_label", "note")}
     return Panel(series=series, **words)
-
-
-def _settings_at(panel: Described, value: float, plan: Plan) -> Described:
-    """The settings at one value; the width of a layer is rounded to a multiple of the factors."""
-    settings = {**panel.get("settings", {}), panel["setting"]: value}
-    if panel["setting"] == "factors":
-        hidden = _cell(panel, plan, {}).settings.hidden_channels
-        settings["hidden_channels"] = max(1, round(hidden / value)) * value
-    return settings
-
-
-def _cell(
-    described: Described,
-    plan: Plan,
-    settings: Described | None = None,
-    *,
-    keeps_units: bool = False,
-) -> Cell:
-    return plan.cell(
-        described["graph"],
-        described["model"],
-        described["seeds"],
-        preset_graph=described.get("preset"),
-        variant=described.get("variant"),
-        settings=described.get("settings") if settings is None else settings,
-        keeps_units=keeps_units,
-    )
