@@ -9,14 +9,12 @@ import json
 import sys
 from collections.abc import Callable
 
-from lgdgcn.benchmark.report import number
-from lgdgcn.benchmark.run import in_fresh_process
-from lgdgcn.benchmark.scaling import scaling
-from lgdgcn.benchmark.workload import Job
+from lgdgcn.benchmark.run import in_fresh_process, number, scaling
+from lgdgcn.benchmark.workload import Workload
 
 
 def measure(row: str, size: str, layers: int, device: str, **more: object) -> dict:
-    result = in_fresh_process(Job(row, size, layers, device, **more))
+    result = in_fresh_process(Workload(row, size, layers, device, **more))
     print(json.dumps({"size": size, "layers": layers, "row": row, **result}), file=sys.stderr)
     return result
 

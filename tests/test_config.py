@@ -24,7 +24,11 @@ from lgdgcn.config import (
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
 
-PRESETS = sorted((Path(lgdgcn.__file__).parent / "presets").glob("*.toml"))
+PRESETS = [
+    (file.stem, name, content)
+    for file in sorted((Path(lgdgcn.__file__).parent / "presets").glob("*.toml"))
+    for name, content in tomllib.loads(file.read_text(encoding="utf-8")).items()
+]
 FIELDS = {field.name: field for field in dataclasses.fields(Settings)}
 
 
@@ -237,16 +241,26 @@ def test_any_text_is_parsed_or_refused(texts):
 # Presets
 
 
-@pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
-def test_presets(path):
-    settings = resolve(from_toml(path))
-    *rest, last = path.stem.split("-")  # [DATASET-]MODEL[-VARIANT]
-    variant = last if last in ("paper", "released", "sharp") else None
-    model = rest.pop() if variant else last
+@pytest.mark.parametrize(
+    ("graph", "name", "content"), PRESETS, ids=[f"{graph}-{name}" for graph, name, _ in PRESETS]
+)
+def test_presets(graph, name, content):
+    assert content.keys() == {"preset", "settings"}
+    assert "search" in content["preset"]
+    settings = resolve(content["settings"])
+    model, _, variant = name.partition("-")
     assert model in MODELS
+    assert variant in ("", "paper", "released", "sharp")
     assert settings.variant == (variant or "paper")
-    assert preset("-".join(rest), model, variant) == from_toml(path)
+    assert (
+        preset("" if graph == "defaults" else graph, model, variant or None) == content["settings"]
+    )
     assert build(model, settings.as_dict(), 5, 2) is not None
+
+
+def test_a_preset_can_be_changed_without_changing_the_shipped_one():
+    preset("cora", "gcn")["lr"] = 17
+    assert preset("cora", "gcn")["lr"] != 17
 
 
 @pytest.mark.parametrize(

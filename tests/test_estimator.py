@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from lgdgcn.train.seeds import train_seed
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -17,6 +16,7 @@ from torch_geometric.data import Data
 from lgdgcn import LGDClassifier
 from lgdgcn.config import Settings, preset
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDWarning
+from lgdgcn.train.seeds import train_seed
 from models.toy import toy_graph
 
 SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30, "k": 3}

@@ -11,6 +11,7 @@ import math
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ __all__ = [
     "resolve",
     "to_toml",
 ]
+
+DEFAULTS = "defaults"  # the presets of a graph without its own
 
 
 _LARGEST = 2**31 - 1  # of what sizes are computed from
@@ -225,12 +228,12 @@ def preset(dataset: str, model: str, variant: str | None = None) -> dict[str, An
     Without such settings those of the model on any data set, and without these none. A generated
     graph such as ``synthetic:average_degree=6`` without its own has those of ``synthetic``.
     """
-    return dict(_preset_file(dataset, model, variant).get("settings", {}))
+    return dict(_shipped_preset(dataset, model, variant).get("settings", {}))
 
 
 def preset_note(dataset: str, model: str, variant: str | None = None) -> str | None:
     """Return what a reader of the preset's results should know, where there is anything."""
-    note: str | None = _preset_file(dataset, model, variant).get("preset", {}).get("note")
+    note: str | None = _shipped_preset(dataset, model, variant).get("preset", {}).get("note")
     return note
 
 
@@ -242,19 +245,31 @@ def preset_names(dataset: str, model: str, variant: str | None = None) -> list[s
         ['synthetic_average_degree_6-gcn-paper', 'synthetic_average_degree_6-gcn', \
 'synthetic-gcn-paper', 'synthetic-gcn', 'gcn-paper', 'gcn']
     """
+    keys = _preset_keys(dataset, model, variant)
+    return [table if file == DEFAULTS else f"{file}-{table}" for file, table in keys]
+
+
+def _preset_keys(dataset: str, model: str, variant: str | None) -> list[tuple[str, str]]:
+    """File (one per graph, and one of defaults) and table of the presets that would do."""
     own = re.sub(r"[^a-z0-9.]+", "_", dataset.lower())
-    graphs = dict.fromkeys([own, dataset.lower().partition(":")[0]])
-    endings = (f"{model}-{variant or 'paper'}", model)
-    return [*(f"{graph}-{ending}" for graph in graphs for ending in endings), *endings]
+    files = dict.fromkeys([own, dataset.lower().partition(":")[0], DEFAULTS])
+    tables = (f"{model}-{variant or 'paper'}", model)
+    return [(file, table) for file in files for table in tables]
 
 
-def _preset_file(dataset: str, model: str, variant: str | None) -> dict[str, Any]:
-    folder = resources.files("lgdgcn") / "presets"
-    for name in preset_names(dataset, model, variant):
-        file = folder / f"{name}.toml"
-        if file.is_file():
-            return tomllib.loads(file.read_text(encoding="utf-8"))
+def _shipped_preset(dataset: str, model: str, variant: str | None) -> dict[str, Any]:
+    """The best preset that is there: its tables ``preset`` (how it was found) and ``settings``."""
+    for file, table in _preset_keys(dataset, model, variant):
+        found: dict[str, Any] | None = _presets_of(file).get(table)
+        if found is not None:
+            return found
     return {}
+
+
+@cache
+def _presets_of(graph: str) -> dict[str, Any]:
+    file = resources.files("lgdgcn") / "presets" / f"{graph}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:

@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tiny import cell
+from lgdgcn.experiments.exhibits import Entry, Row, Table
+
 from lgdgcn.analysis import plots
 from lgdgcn.benchmark import machine, run, worker
 from lgdgcn.commands import reproduce, tune
-from lgdgcn.experiments.exhibits import Entry, Row, Table
 from lgdgcn.storage import atomic_write
 
 __all__ = ["install"]

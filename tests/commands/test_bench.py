@@ -7,31 +7,29 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lgdgcn.benchmark import run, scaling, worker
-from lgdgcn.benchmark.clustered import clustered_graph
-from lgdgcn.benchmark.floor import Shape, count, floor
-from lgdgcn.benchmark.measure import time_steps
+from lgdgcn.benchmark import run, worker
+from lgdgcn.benchmark.floor import WorkloadShape, count, floor
 from lgdgcn.benchmark.rows import ROWS
-from lgdgcn.benchmark.workload import Job, read_graph, settings_of, shape_of
+from lgdgcn.benchmark.worker import time_steps
+from lgdgcn.benchmark.workload import Workload, clustered_graph, read_graph, settings_of, shape_of
 from lgdgcn.commands.bench import bench
 from lgdgcn.data.validate import canonical, fingerprint
 from lgdgcn.errors import InputError
 
 
-def measure_here(job):
+def measure_here(work):
     """A measurement without a process of its own, and hardly any time for it."""
-    job = replace(job, seconds=0.001, pretrain=min(job.pretrain, 1))
-    if job.row == "machine":
-        return worker.measure_machine(job)
-    return worker.measure(job)
+    work = replace(work, seconds=0.001, pretrain=min(work.pretrain, 1))
+    if work.row == "machine":
+        return worker.measure_machine(work)
+    return worker.measure(work)
 
 
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(run, "in_fresh_process", measure_here)
-    monkeypatch.setattr(scaling, "in_fresh_process", measure_here)
-    monkeypatch.setattr("lgdgcn.benchmark.machine.copy_rate", lambda device: 1e10)
-    monkeypatch.setattr("lgdgcn.benchmark.machine.matrix_rate", lambda device: 1e11)
+    monkeypatch.setattr("lgdgcn.benchmark.worker.copy_rate", lambda device: 1e10)
+    monkeypatch.setattr("lgdgcn.benchmark.worker.matrix_rate", lambda device: 1e11)
     monkeypatch.setattr("lgdgcn.benchmark.worker.keep_freed_memory", lambda: None)
     monkeypatch.setattr("lgdgcn.benchmark.worker.set_threads", lambda: None)
 
@@ -51,16 +49,15 @@ def test_one_json_object_with_every_row(quick, capsys):
 
 
 def test_tables_and_picture_with_what_is_left_out(quick, monkeypatch, capsys, tmp_path):
-    def measure(job):
-        if job.row == "dense":
+    def measure(work):
+        if work.row == "dense":
             return {"left_out": "no room"}
-        if job.row == "machine":
-            return measure_here(job)
-        time = {"median_ms": 2 * int(job.size), "min_ms": 1.0, "member_ms": 2 * int(job.size)}
+        if work.row == "machine":
+            return measure_here(work)
+        time = {"median_ms": 2 * int(work.size), "min_ms": 1.0, "member_ms": 2 * int(work.size)}
         return {**time, "members": 1, "steps": 1, "peak_bytes": 5_000_000}
 
     monkeypatch.setattr(run, "in_fresh_process", measure)
-    monkeypatch.setattr(scaling, "in_fresh_process", measure)
     folder = tmp_path / "new" / "bench"
     bench(device="cpu", size="60", layers=None, scaling=True, as_json=False, folder=folder)
     text = capsys.readouterr().out
@@ -73,7 +70,7 @@ def test_tables_and_picture_with_what_is_left_out(quick, monkeypatch, capsys, tm
 
 
 def test_a_fresh_process_measures_one_row():
-    result = run.in_fresh_process(Job("gcn-sparse", "60", seconds=0.01))
+    result = run.in_fresh_process(Workload("gcn-sparse", "60", seconds=0.01))
     assert result["steps"] >= 1
     assert result["peak_bytes"] > 0
 
@@ -93,26 +90,26 @@ def test_steps_are_counted_and_slow_ones_measured_once():
 
 
 def test_exponents_of_exact_powers():
-    sizes = scaling.SIZES
-    assert scaling.exponent(sizes, [3 * n**1.25 for n in sizes]) == pytest.approx(1.25)
-    assert scaling.exponent([10], [1]) is None
+    sizes = run.SCALING_SIZES
+    assert run.exponent(sizes, [3 * n**1.25 for n in sizes]) == pytest.approx(1.25)
+    assert run.exponent([10], [1]) is None
 
 
 def test_sizes_that_would_take_too_long_are_left_out():
     seen = []
 
-    def measure(job):
-        seen.append(int(job.size))
-        return {"median_ms": (int(job.size) / 1000) ** 2 * 1e3}
+    def measure(work):
+        seen.append(int(work.size))
+        return {"median_ms": (int(work.size) / 1000) ** 2 * 1e3}
 
-    (line,) = scaling.scaling("cpu", [2_000, 6_000, 20_000, 60_000], ["dense"], measure=measure)
+    (line,) = run.scaling("cpu", [2_000, 6_000, 20_000, 60_000], ["dense"], measure=measure)
     assert seen == [2_000, 6_000]
     assert line["exponent"] == pytest.approx(2)
     assert [("left_out" in point) for point in line["points"]] == [False, False, True, True]
 
 
 def test_floor_of_a_tiny_graph_by_hand():
-    shape = Shape(nodes=3, edges=4, features=5, nonzeros=6, classes=2,
+    shape = WorkloadShape(nodes=3, edges=4, features=5, nonzeros=6, classes=2,
                   hidden=4, factors=2, iterations=2, layers=1, k=1)  # fmt: skip
     parts = {part.name: part for part in count(shape)}
     # 12 unit numbers, 20 weights; stored matrix: 6 values, 6 columns, 3 boundaries
@@ -138,21 +135,21 @@ def test_generated_graphs_are_canonical_and_repeatable():
     assert 5 < data.edge_index.size(1) / 500 <= 6
     same = data.y[data.edge_index[0]] == data.y[data.edge_index[1]]
     assert same.float().mean() > 0.7
-    job = Job("fast", "500", degree=6, settings={"k": 8})
-    shape = shape_of(read_graph(job), settings_of(job))
+    work = Workload("fast", "500", degree=6, settings={"k": 8})
+    shape = shape_of(read_graph(work), settings_of(work))
     assert (shape.nodes, shape.nonzeros, shape.layers, shape.k) == (500, 10_000, 1, 8)
 
 
 @pytest.mark.parametrize("size", ["corra", "-5", "1", "2.5"])
 def test_sizes_that_are_none(size):
     with pytest.raises(InputError, match="size is"):
-        Job("fast", size)
+        Workload("fast", size)
 
 
 def test_what_cannot_be_measured_is_refused():
     with pytest.raises(InputError, match="--layers is 0"):
         bench(device="cpu", size="60", layers=0, scaling=False, as_json=True, folder=None)
     with pytest.raises(InputError, match="graph = knn"):
-        settings_of(Job("fast", "60", settings={"graph": "cknn"}))
+        settings_of(Workload("fast", "60", settings={"graph": "cknn"}))
     with pytest.raises(InputError, match="row is 'slow'"):
-        worker.measure(Job("slow", "60"))
+        worker.measure(Workload("slow", "60"))

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from lgdgcn.commands import console
 from lgdgcn.config import Settings
-from lgdgcn.train.member import Member, Progress, Report
+from lgdgcn.train.state import EpochReport, Member, TrainState
 
 SETTINGS = Settings(epochs=10)
 
@@ -30,7 +30,8 @@ def shown(monkeypatch):
 
 
 def report(epoch, best=0.5, finished=False):
-    return Report(0, {"epoch": epoch, "total": 1.25}, Progress(epoch, epoch, best), finished)
+    state = TrainState(epoch, epoch, best)
+    return EpochReport(0, {"epoch": epoch, "total": 1.25}, state, finished)
 
 
 def test_several_runs_share_a_bar_and_early_stops_jump_to_their_end(shown):

@@ -8,11 +8,13 @@ from dataclasses import replace
 import pytest
 
 from commands.runner import call, rows
-from experiments.tiny import cell
 from lgdgcn.commands import reproduce
-from lgdgcn.experiments.exhibits import Curves, Entry, Panel, Row, Series, Table
+from lgdgcn.reproduce.exhibits import CurveFigure, Entry, Panel, ResultRow, Series
+from reproduce.made_up import table
+from reproduce.tiny import cell
 
 CELLS = [cell("gcn", epochs=5), cell(epochs=5)]
+PANELS = ("cora", "citeseer")  # that claims are about
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +23,10 @@ def small(monkeypatch):
     paper = Entry(CELLS[0], "micro_f1", (50.0, 1.0))
     series = Series("LGD-GCN", (4.0,), (Entry(CELLS[1], "micro_f1"),))
     exhibits = [
-        Table("table1", "Small", ("A",), (Row("All", "GCN", (paper,)),)),
-        Curves("fig-k", "Smaller", (Panel("P", "k", "F1", (series,)),)),
+        table(["A"], ResultRow("gcn", "GCN", (paper,)), name="table1"),
+        CurveFigure(
+            "fig-k", "Smaller", tuple(Panel(one, "P", "k", "F1", (series,)) for one in PANELS)
+        ),
     ]
     monkeypatch.setattr(reproduce, "described", lambda names, plan: exhibits)
 
@@ -30,9 +34,9 @@ def small(monkeypatch):
 def test_a_report_is_written_and_nothing_trained_twice(tmp_path):
     first = call("reproduce", "--quick", "--out", tmp_path / "out", "--device", "cpu")
     assert first.code == 0, first.err
-    table = rows(first.out)
-    assert table["table1"][:3] == ["1", "2", "0"]
-    assert table["fig-k"][:3] == ["1", "2", "0"]
+    printed = rows(first.out)
+    assert printed["table1"][:3] == ["1", "2", "0"]
+    assert printed["fig-k"][:3] == ["1", "2", "0"]
     assert f"report: {tmp_path / 'out/report.html'}" in first.out
     assert "100 %: 4 of 4 trainings" in first.err
     assert {"report.md", "report.html"} <= {file.name for file in (tmp_path / "out").iterdir()}
@@ -46,8 +50,8 @@ def test_a_signal_saves_and_the_command_goes_on(tmp_path, monkeypatch):
     def progress():
         seen = []
 
-        def on_progress(advance):
-            seen.append(advance)
+        def on_progress(progress):
+            seen.append(progress)
             if len(seen) == 8:
                 os.kill(os.getpid(), signal.SIGINT)
 
@@ -75,11 +79,11 @@ def test_what_cannot_be_done_is_refused_at_once(tmp_path, monkeypatch):
 
 
 def test_without_the_published_graphs_the_rest_is_done(tmp_path, monkeypatch):
-    table, curves = reproduce.described([], None)
+    small, curves = reproduce.described([], None)
     entry = replace(curves.panels[0].series[0].entries[0], cell=cell("gcn", graph="lgd_syn_fac4"))
     series = replace(curves.panels[0].series[0], entries=(entry,))
     needy = replace(curves, panels=(replace(curves.panels[0], series=(series,)),))
-    monkeypatch.setattr(reproduce, "described", lambda names, plan: [table, needy])
+    monkeypatch.setattr(reproduce, "described", lambda names, plan: [small, needy])
     monkeypatch.delenv("LGDGCN_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = call("reproduce", "--quick", "--out", tmp_path / "out", "--device", "cpu")
@@ -97,7 +101,7 @@ def test_a_report_keeps_what_earlier_commands_have_trained(tmp_path, monkeypatch
     one = reproduce.described(["table1"], reproduce.FULL)[0]
     both = [one, replace(one, name="table2")]
     monkeypatch.setattr(reproduce, "train_cells", lambda *args, **kwargs: 0)
-    monkeypatch.setattr(reproduce, "statistics", lambda *args: [])
+    monkeypatch.setattr(reproduce, "data_tables", lambda *args: [])
     monkeypatch.setattr(reproduce, "_print", lambda *args: None)
     shown = []
     monkeypatch.setattr(

@@ -31,7 +31,7 @@ from lgdgcn.commands import tune as command
 from lgdgcn.config import from_toml, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
-from lgdgcn.tune import processes, search, trials
+from lgdgcn.tune import processes, search
 from lgdgcn.tune.space import read_space
 from tune.processes import stop_hearts
 
@@ -153,7 +153,7 @@ def test_nothing_is_searched_twice_by_accident(again):
 
 
 def test_a_finished_search_is_not_repeated(again, monkeypatch):
-    monkeypatch.setattr(trials, "Population", None)  # trains nothing
+    monkeypatch.setattr("lgdgcn.train.jobs.Trainer", None)  # trains nothing
     before = content(again)
     assert tune(again, "--resume").code == 0
     after = content(again)

@@ -371,7 +371,7 @@ def test_fault_32_no_device_and_a_full_one(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
 
-    for place in ("population.Population.epoch", "trained.TrainedModel.run"):
+    for place in ("trainer.Trainer.epoch", "trained.TrainedModel.run"):
         with monkeypatch.context() as patch:
             patch.setattr(f"lgdgcn.train.{place}", full)
             outcome = train(tmp_path / place, epochs=1)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import requests
+from lgdgcn.tune.storage import open_study
 
 from commands.conftest import write_graph
 from commands.runner import call, content, train
@@ -24,7 +25,6 @@ from lgdgcn.data.planetoid import file_names
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, LGDError
 from lgdgcn.train import checkpoint
-from lgdgcn.tune.storage import open_study
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy as npz", "pt as npz", "planetoid", "model"])

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import optuna
 import pytest
 import torch
-from lgdgcn.train.trainer import Trainer
 
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
+from lgdgcn.train.trainer import Trainer
 from lgdgcn.tune import search as searching
 from lgdgcn.tune import trials as training
 from lgdgcn.tune.search import Finalist, LowerThirdPruner, sampler, search, train_finalists
@@ -45,7 +45,7 @@ def test_every_trial_has_the_mean_of_its_seeds(found):
         assert set(trial.params) == set(RANGES)
         settings = problem_of().space.settings_of(trial.params)
         alone = TrialRun(0, settings, range(3))
-        list(train_trials([alone], dict.fromkeys(range(3), graph), "mlp", torch.device("cpu")))
+        train_trials([alone], dict.fromkeys(range(3), graph), "mlp", torch.device("cpu"))
         assert trial.user_attrs["scores"] == pytest.approx(alone.scores)
         assert trial.value == pytest.approx(sum(alone.scores) / 3)
 
@@ -142,12 +142,12 @@ def test_stored_and_random_splits_go_with_the_seed():
 
 
 def test_an_oversized_trial_is_told_as_failed(monkeypatch):
-    def crowded(graphs, members, model):
+    def crowded(graphs, members, *rest):
         if any(member.settings.num_layers == 2 for member in members):
             raise torch.OutOfMemoryError
-        return Trainer(graphs, members, model)
+        return Trainer(graphs, members, *rest)
 
-    monkeypatch.setattr(training, "Trainer", crowded)
+    monkeypatch.setattr("lgdgcn.train.jobs.Trainer", crowded)
     study = searched()
     large = [t for t in study.trials if t.params["num_layers"] == 2]
     assert {t.user_attrs["failure"] for t in large} == {"out of memory"}
@@ -193,7 +193,7 @@ def trained(monkeypatch):
     """What was trained as finalists: numbers and seeds; the scores are made up."""
     seen = []
 
-    def scored(runs, graphs, *_, on_epoch, measure_factors):
+    def scored(runs, graphs, *_, on_finished, on_epoch, measure_factors):
         for one in runs:
             assert set(one.seeds) <= set(graphs)
             seen.append((one.number, list(one.seeds)))
@@ -202,7 +202,7 @@ def trained(monkeypatch):
             one.failure = "diverged" if one.number == 3 else None
             one.factors = {"routing_entropy": 0.5} if measure_factors and one.number == 5 else {}
             on_epoch()
-            yield one
+            on_finished(one)
 
     monkeypatch.setattr(searching, "train_trials", scored)
     monkeypatch.setattr(searching, "FINALISTS", 8)
@@ -301,10 +301,10 @@ def test_how_finalists_tell_factors_apart_is_kept(trained):
 def test_a_finalist_without_memory_may_be_tried_on_another_device(trained, monkeypatch):
     study = study_of([0.9, 0.8])
 
-    def crowded(runs, *_, on_epoch, measure_factors):
+    def crowded(runs, *_, on_finished, on_epoch, measure_factors):
         for one in runs:
             one.failure = training.OUT_OF_MEMORY if one.number == 0 else None
-            yield one
+            on_finished(one)
 
     with monkeypatch.context() as patch:
         patch.setattr(searching, "train_trials", crowded)

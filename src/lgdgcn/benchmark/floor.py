@@ -15,13 +15,13 @@ on large graphs.
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["Part", "Shape", "count", "floor"]
+__all__ = ["StepCost", "WorkloadShape", "count", "floor"]
 
 WORD = 4  # bytes
 
 
 @dataclass(frozen=True)
-class Shape:
+class WorkloadShape:
     """Sizes of a workload: N, E, F, stored features, C, hidden = M * d, M, T, L and k."""
 
     nodes: int
@@ -37,7 +37,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Part:
+class StepCost:
     """What one part of the step moves and computes."""
 
     name: str
@@ -45,7 +45,7 @@ class Part:
     flops: int
 
 
-def count(shape: Shape) -> list[Part]:
+def count(shape: WorkloadShape) -> list[StepCost]:
     """Count the parts of one training step."""
     return [
         _projection(shape),
@@ -58,7 +58,7 @@ def count(shape: Shape) -> list[Part]:
     ]
 
 
-def floor(shape: Shape, copy_rate: float, matrix_rate: float) -> dict[str, Any]:
+def floor(shape: WorkloadShape, copy_rate: float, matrix_rate: float) -> dict[str, Any]:
     """Turn the counts into time on a machine.
 
     Args:
@@ -74,63 +74,63 @@ def floor(shape: Shape, copy_rate: float, matrix_rate: float) -> dict[str, Any]:
     return {"ms": sum(part["ms"] for part in parts), "parts": parts}
 
 
-def _projection(s: Shape) -> Part:
+def _projection(s: WorkloadShape) -> StepCost:
     units, weight = s.nodes * s.hidden, s.features * s.hidden
     stored = 2 * s.nonzeros + s.nodes  # values, columns, row boundaries
     forward = stored + weight + units
     backward = stored + units + weight  # gradient of the units in, of the weight out
     flops = 2 * (2 * s.nonzeros * s.hidden)  # one multiply-add per stored feature, twice
     flops += (5 + 5) * units  # bias, ReLU, unit length; and back
-    return Part("projection", WORD * (forward + backward), flops)
+    return StepCost("projection", WORD * (forward + backward), flops)
 
 
-def _routing(s: Shape) -> Part:
+def _routing(s: WorkloadShape) -> StepCost:
     units, structure = s.nodes * s.hidden, s.edges + s.nodes
     forward = structure + 2 * units
     backward = 2 * structure + 4 * units  # both directions; units, gradient in, two shares out
     score = 2 * s.edges * s.hidden + 4 * s.edges * s.factors  # products; exp, sum, divide, max
     spread = 2 * s.edges * s.hidden
     once = s.iterations * spread + (s.iterations - 1) * (score + 4 * units)  # uniform start
-    # back: of spread, towards chance and neighbour; of score, towards unit and neighbour
+    # back: of spread, towards probability and neighbour; of score, towards unit and neighbour
     back = s.iterations * 2 * spread + (s.iterations - 1) * (2 * score + 4 * units)
     between = (s.layers - 1) * (4 + 5) * units  # unit length of a layer's output; and back
     moved = s.layers * WORD * (forward + backward)
-    return Part("routing", moved, s.layers * (2 * once + back) + between)
+    return StepCost("routing", moved, s.layers * (2 * once + back) + between)
 
 
-def _search(s: Shape) -> Part:
+def _search(s: WorkloadShape) -> StepCost:
     d = s.hidden // s.factors
     moved = s.nodes * s.hidden + 2 * s.factors * s.nodes * s.k  # points in; lists out
     pairs = s.factors * s.nodes * (s.nodes - 1) // 2
     flops = pairs * (2 * d + 2)  # one product serves both ends; a comparison for each
-    return Part("nearest neighbours", WORD * moved, flops)
+    return StepCost("nearest neighbours", WORD * moved, flops)
 
 
-def _aggregation(s: Shape) -> Part:
+def _aggregation(s: WorkloadShape) -> StepCost:
     entries = s.factors * s.nodes * s.k  # at least: every edge listed by both ends
     units = s.nodes * s.hidden
     build = 3 * entries  # lists in; sources and weights out
     average = 2 * entries + 2 * units
     flops = 2 * (2 * s.k * units + 2 * units)
-    return Part("latent graph", WORD * (build + 2 * average), flops)
+    return StepCost("latent graph", WORD * (build + 2 * average), flops)
 
 
-def _losses(s: Shape) -> Part:
+def _losses(s: WorkloadShape) -> StepCost:
     d, units = s.hidden // s.factors, s.nodes * s.hidden
     statistics = 2 * units + 2 * units * d  # mean, centring, covariance
     space = units + 2 * units * d + 2 * units + 2 * units * d  # distance; and back
     quadratic = s.factors * units * (2 * d + 5)  # every unit under every component; and back
     volume = 5 * s.nodes * s.factors**3  # products, elimination, inverse
     moved = 3 * units  # units twice (the statistics come first), their gradient once
-    return Part("losses", WORD * moved, statistics + space + quadratic + volume)
+    return StepCost("losses", WORD * moved, statistics + space + quadratic + volume)
 
 
-def _classifier(s: Shape) -> Part:
+def _classifier(s: WorkloadShape) -> StepCost:
     units, scores, weight = s.nodes * s.hidden, s.nodes * s.classes, s.hidden * s.classes
     moved = 3 * units + 2 * scores + 2 * weight
-    return Part("classifier", WORD * moved, 3 * (2 * units * s.classes) + 6 * scores)
+    return StepCost("classifier", WORD * moved, 3 * (2 * units * s.classes) + 6 * scores)
 
 
-def _adam(s: Shape) -> Part:
+def _adam(s: WorkloadShape) -> StepCost:
     parameters = (s.features + 1) * s.hidden + (s.hidden + 1) * s.classes
-    return Part("Adam", WORD * 7 * parameters, 14 * parameters)  # four arrays in, three out
+    return StepCost("Adam", WORD * 7 * parameters, 14 * parameters)  # four arrays in, three out

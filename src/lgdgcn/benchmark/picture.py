@@ -20,7 +20,7 @@ def plot_scaling(series: list[dict[str, Any]], machine: str, path: Path) -> None
     """Draw step time over the number of nodes, one line per row, and write a PNG file.
 
     Args:
-        series: What :func:`lgdgcn.benchmark.scaling.scaling` returned.
+        series: What :func:`lgdgcn.benchmark.run.scaling` returned.
         machine: What it was measured on.
         path: File to write.
     """

@@ -15,10 +15,10 @@ from torch_geometric.nn import GAT, GCN
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
-from lgdgcn.train.member import Member
-from lgdgcn.train.population import Population
-from lgdgcn.train.recorded import Recorded
+from lgdgcn.train.cuda_graph import CudaGraphRunner
+from lgdgcn.train.state import Member
 from lgdgcn.train.trained import prepared
+from lgdgcn.train.trainer import Trainer
 
 __all__ = [
     "DENSE",
@@ -87,15 +87,15 @@ def training_step(row: str, data: Data, settings: Settings, device: torch.device
 
 def _lgdgcn(data: Data, settings: Settings, members: int, record: bool) -> Step:
     """The step of the training loop itself, recorded on a GPU as the loop records its epochs."""
-    population = Population(data, [Member(settings, seed) for seed in range(members)], "lgdgcn")
+    trainer = Trainer(data, [Member(settings, seed) for seed in range(members)], "lgdgcn")
 
-    def program() -> Tensor:
-        total = population.step()["total"]
-        population.counted += 1
+    def one_step() -> Tensor:
+        total = trainer.step()["total"]
+        trainer.stacked.epoch += 1
         return total
 
-    recorded = Recorded(program, record)
-    return lambda: len(recorded.run())
+    runner = CudaGraphRunner(one_step, record)
+    return lambda: len(runner.run())
 
 
 def _dense(data: Data, settings: Settings) -> Step:

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lgdgcn.benchmark import run
-from lgdgcn.benchmark.report import machine_name, number
 from lgdgcn.benchmark.rows import ROWS
-from lgdgcn.benchmark.scaling import scaling as measure_scaling
-from lgdgcn.benchmark.workload import Job
+from lgdgcn.benchmark.run import machine_name, number
+from lgdgcn.benchmark.workload import Workload
 from lgdgcn.commands.console import out, print_table
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import select_device
@@ -32,15 +31,15 @@ def bench(
     """Measure every row in one run; print tables or one JSON object."""
     if layers is not None and not 1 <= layers <= 64:
         raise InputError(f"--layers is {layers}; give 1 to 64")
-    job = Job("", size, layers, str(select_device(device)))
+    work = Workload("", size, layers, str(select_device(device)))
     if folder is not None:
         make_folder(folder)
         for name in ("bench.json", "scaling.png"):
             check_target(folder / name)
     with _progress() as on_start:
-        report = run.benchmark(job, on_start=on_start)
+        report = run.benchmark(work, on_start=on_start)
         if scaling:
-            report["scaling"] = measure_scaling(job.device, on_start=on_start)
+            report["scaling"] = run.scaling(work.device, on_start=on_start)
     if folder is not None:
         write_json(folder / "bench.json", report)
         if scaling:

@@ -13,14 +13,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from lgdgcn.commands.console import out, print_table
 from lgdgcn.data.registry import is_available
 from lgdgcn.errors import InputError, LGDWarning, StoppedError
-from lgdgcn.experiments.catalogue import exhibits as described
-from lgdgcn.experiments.exhibits import Exhibit, cells
-from lgdgcn.experiments.ledger import Advance
-from lgdgcn.experiments.plan import FULL, QUICK
-from lgdgcn.experiments.report import write_report
-from lgdgcn.experiments.results import Results
-from lgdgcn.experiments.statistics import statistics
-from lgdgcn.experiments.training import merged, train_cells
+from lgdgcn.reproduce.cells import FULL, QUICK
+from lgdgcn.reproduce.exhibits import Exhibit, cells
+from lgdgcn.reproduce.exhibits import exhibits as described
+from lgdgcn.reproduce.graphs import data_tables
+from lgdgcn.reproduce.report import write_report
+from lgdgcn.reproduce.results import Results
+from lgdgcn.reproduce.runs import TrainingProgress, merged, train_cells
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
 from lgdgcn.storage import check_target, make_folder
 
@@ -50,8 +49,8 @@ def reproduce(
         message = f"{error}; finished ones are saved, repeat the command to go on"
         raise StoppedError(message, error.exit_code) from None
     shown = [one for one in described(["all"], plan) if one in exhibits or _done(one, results)]
-    facts = statistics(root, {cell.graph for one in shown for cell in cells(one)})
-    write_report(path, shown, facts, results, quick=quick)
+    data = data_tables(root, {cell.graph for one in shown for cell in cells(one)})
+    write_report(path, shown, data, results, quick=quick)
     _print(exhibits, results)
     out.print(f"report: {path / 'report.html'} and {path / 'report.md'}", soft_wrap=True)
 
@@ -106,7 +105,7 @@ def _print(exhibits: Sequence[Exhibit], results: Results) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Advance], None]]:
+def _progress() -> Iterator[Callable[[TrainingProgress], None]]:
     """Show a bar on a terminal's standard error, else a line for every tenth of the work."""
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     columns = (
@@ -120,15 +119,15 @@ def _progress() -> Iterator[Callable[[Advance], None]]:
     with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("", total=1.0)
 
-        def on_progress(advance: Advance) -> None:
+        def on_progress(progress: TrainingProgress) -> None:
             nonlocal said
-            text = f"{advance.finished} of {advance.total} trainings"
-            if advance.share:
-                left = (time.monotonic() - start) * (1 - advance.share) / advance.share
+            text = f"{progress.finished} of {progress.total} trainings"
+            if progress.share:
+                left = (time.monotonic() - start) * (1 - progress.share) / progress.share
                 text += f", about {timedelta(seconds=round(left))} left"
-            text += f"; {advance.label}"
-            bar.update(task, completed=advance.share, description=text)
-            if hidden and (tenth := int(10 * advance.share)) > said:
+            text += f"; {progress.label}"
+            bar.update(task, completed=progress.share, description=text)
+            if hidden and (tenth := int(10 * progress.share)) > said:
                 said = tenth
                 console.print(f"{10 * tenth} %: {text}", soft_wrap=True)
 

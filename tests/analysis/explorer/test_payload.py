@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from lgdgcn.train.seeds import train_seed
 from torch_geometric.data import Data
 
 from browser.fake import decoded
@@ -17,6 +16,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.storage import to_json
+from lgdgcn.train.seeds import train_seed
 from models.toy import toy_graph as plain_graph
 
 SETTINGS = Settings(factors=2, hidden_channels=8, k=3, epochs=3)

@@ -1,0 +1,237 @@
+"""What the paper claims about its tables and figures, and we about the sharp variant.
+
+Groups, rows, panels and views are named by the ids in ``paper/*.toml``.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lgdgcn.reproduce.checks import (
+    Check,
+    Finding,
+    Outcome,
+    attains,
+    beats,
+    combine,
+    finds_factors,
+    lead_shrinks,
+    reaches,
+    routes,
+    together,
+)
+from lgdgcn.reproduce.exhibits import Exhibit
+from lgdgcn.reproduce.figure_checks import (
+    best_around,
+    more_in_blocks,
+    rises_then_falls,
+    stable_then_falls,
+)
+from lgdgcn.reproduce.results import Results
+
+__all__ = ["CLAIMS", "Claim", "Verdict", "check_claims", "summary"]
+
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, one it rests on or one of ours, and its check.
+
+    Attributes:
+        exhibit: Name of the table or figure whose numbers decide.
+        text: The claim.
+        where: Where in the paper, or :data:`OURS`.
+        check: What decides.
+    """
+
+    exhibit: str
+    text: str
+    where: str
+    check: Check
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim and what was found."""
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """All cases together."""
+        return combine([finding.outcome for finding in self.findings])
+
+
+def check_claims(exhibits: Sequence[Exhibit], results: Results) -> list[Verdict]:
+    """Check every claim about these exhibits."""
+    known = {exhibit.name: exhibit for exhibit in exhibits}
+    return [
+        Verdict(claim, tuple(claim.check(known[claim.exhibit], results)))
+        for claim in CLAIMS
+        if claim.exhibit in known
+    ]
+
+
+def summary(verdicts: Sequence[Verdict]) -> str:
+    """How many claims hold: one sentence for those about the paper and one for ours."""
+    papers = [verdict for verdict in verdicts if verdict.claim.where != OURS]
+    ours = [verdict for verdict in verdicts if verdict.claim.where == OURS]
+    kinds = ((papers, "claims about the paper"), (ours, "claims about the sharp variant, ours,"))
+    said = [_sentence(some, kind) for some, kind in kinds if some]
+    return " ".join(said) or "No claim was checked."
+
+
+def _sentence(verdicts: Sequence[Verdict], kind: str) -> str:
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    words = {
+        Outcome.HOLDS: "hold",
+        Outcome.PARTLY: "hold in part",
+        Outcome.FAILS: "do not hold",
+        Outcome.UNDECIDED: "are undecided within noise",
+        Outcome.MISSING: "are not measured",
+    }
+    parts = [f"{counts[outcome]} {words[outcome]}" for outcome in Outcome if counts[outcome]]
+    listed = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + "".join(parts[-1:])
+    return f"Of {len(verdicts)} {kind} {listed}."
+
+
+PUBLISHED, GENERATED = "micro-published", "micro-generated"
+OTHERS = ("mlp", "monet", "gcn", "gat", "appnp", "gcnii", "disengcn")
+DEGREE, NUMBER = "{} neighbours", "{} factors"
+FACTORS = {"four": "Four factors", "eight": "Eight factors"}  # groups of the sharp variant's table
+F1, ATTRIBUTION = "Micro-F1", "Edge attribution"  # columns of it
+BLUNT = ("paper", "released")
+SHARPENED = ("paper-tau-0.1", "released-tau-0.1")
+
+
+def finds(method: str) -> Check:
+    """Edges go to their factors as often as we aimed for."""
+    goals = {"four": 60, "eight": 45}
+    return together(
+        *(attains(group, method, ATTRIBUTION, goals[group], case)
+          for group, case in FACTORS.items())
+    )  # fmt: skip
+
+
+def improves(method: str, *rivals: str, columns: tuple[str, ...] = (F1, ATTRIBUTION)) -> Check:
+    """A row of the sharp variant's table is above another one, on both graphs."""
+    return together(
+        *(beats(group, method, *rivals, columns=columns, case=f"{case}, {{}}")
+          for group, case in FACTORS.items())
+    )  # fmt: skip
+
+
+CLAIMS = [
+    Claim("table1", "DisenGCN beats GCN at every neighbourhood size (Micro-F1).",
+          "Table 1", beats("micro", "disengcn", "gcn", case=DEGREE)),
+    Claim("table1", "Its lead shrinks with the neighbourhood, from about 5 points to 1.",
+          "Table 1", lead_shrinks("micro", "disengcn", "gcn", "40", "6")),
+    Claim("table1", "LGD-GCN makes up for what DisenGCN lacks on sparse graphs.",
+          "argued in “Limitations of DisenGCN”, measured here",
+          beats("micro", "lgdgcn", "disengcn", columns=("10", "6"), case=DEGREE)),
+    Claim("table2", "LGD-GCN beats DisenGCN on the standard split.",
+          "Table 2", beats("standard", "lgdgcn", "disengcn")),
+    Claim("table2", "LGD-GCN beats DisenGCN on random splits.",
+          "Table 2", beats("random", "lgdgcn", "disengcn")),
+    Claim("table2", "LGD-GCN is the best of all on the standard split, APPNP and GCNII included.",
+          "Table 2; APPNP and GCNII are ours", beats("standard", "lgdgcn", *OTHERS)),
+    Claim("table2", "LGD-GCN is the best of all on random splits, APPNP and GCNII included.",
+          "Table 2; APPNP and GCNII are ours", beats("random", "lgdgcn", *OTHERS)),
+    Claim("table2", "LGD-GCN reaches the accuracy printed for the standard split.",
+          "Table 2", reaches("standard", "lgdgcn")),
+    Claim("table2", "LGD-GCN reaches the accuracy printed for random splits.",
+          "Table 2", reaches("random", "lgdgcn")),
+    Claim("table2", "DisenGCN reaches the accuracy quoted for the standard split.",
+          "Table 2, quoted there from other work", reaches("standard", "disengcn")),
+    Claim("table3", "LGD-GCN beats DisenGCN for every number of factors (published graphs).",
+          "Table 3", beats(PUBLISHED, "lgdgcn", "disengcn", case=NUMBER)),
+    Claim("table3", "LGD-GCN beats DisenGCN for every number of factors (our generator).",
+          "Table 3", beats(GENERATED, "lgdgcn", "disengcn", case=NUMBER)),
+    Claim("table3", "DisenGCN beats GCN and MLP for every number of factors.",
+          "Table 3", beats(PUBLISHED, "disengcn", "gcn", "mlp", case=NUMBER)),
+    Claim("table3", "LGD-GCN reaches the Micro-F1 printed, taking the m highest-scoring labels.",
+          "Table 3", reaches(PUBLISHED, "lgdgcn", case=NUMBER)),
+    Claim("table3", "LGD-GCN reaches the Micro-F1 printed, taking labels above 0.5.",
+          "Table 3", reaches("micro-at-0.5-published", "lgdgcn", case=NUMBER)),
+    Claim("table3", "LGD-GCN gives edges to the factors that made them.",
+          "the premise of disentangling, measured here",
+          finds_factors(PUBLISHED, "lgdgcn", case=NUMBER)),
+    Claim("table3", "Sharp LGD-GCN beats LGD-GCN for every number of factors (published graphs).",
+          OURS, beats(PUBLISHED, "sharp", "lgdgcn", case=NUMBER)),
+    Claim("table3", "Sharp LGD-GCN beats LGD-GCN for every number of factors (our generator).",
+          OURS, beats(GENERATED, "sharp", "lgdgcn", case=NUMBER)),
+    Claim("table3", "Sharp LGD-GCN gives edges to the factors that made them.",
+          OURS, finds_factors(PUBLISHED, "sharp", case=NUMBER)),
+    Claim("table4", "The space loss helps.", "Table 4", beats("standard", "space", "none")),
+    Claim("table4", "The diversity loss helps, without latent graphs.",
+          "Table 4", beats("standard", "space-diversity", "space")),
+    Claim("table4", "The diversity loss helps, with latent graphs.",
+          "Table 4, except on Pubmed", beats("standard", "all", "space-graphs")),
+    Claim("table4", "Latent graphs help, without the diversity loss.",
+          "Table 4", beats("standard", "space-graphs", "space")),
+    Claim("table4", "Latent graphs help, with the diversity loss.",
+          "Table 4", beats("standard", "all", "space-diversity")),
+    Claim("table4", "All parts together beat none of them.",
+          "Table 4", beats("standard", "all", "none")),
+    Claim("table4", "Routing matters: uniform routing does worse.",
+          "the premise of disentangling, measured here",
+          beats("standard", "all", "uniform-routing")),
+    Claim("table4", "Routing happens: edges are given to some factors rather than to all alike.",
+          "the premise of disentangling, measured here", routes("standard", "all")),
+    Claim("table4", "Latent graphs matter at test time, not only in training.",
+          "implied by the model, measured here",
+          beats("standard", "all", "graphs-off-at-test")),
+    Claim("sharp", "Sharp routing gives edges to the factors that made them: at least 60 % of them "
+          "with four factors, 45 % with eight.", OURS, finds("sharp")),
+    Claim("sharp", "With four factors these are even 80 %.",
+          OURS, attains("four", "sharp", ATTRIBUTION, 80, FACTORS["four"])),
+    Claim("sharp", "The paper's and the released variant reach 60 and 45 %, too.",
+          OURS, together(*map(finds, BLUNT))),
+    Claim("sharp", "Its Micro-F1 is above the best of the paper's and the released variant.",
+          OURS, improves("sharp", *BLUNT, *SHARPENED, columns=(F1,))),
+    Claim("sharp", "More edges go to their factors than in the best of these.",
+          OURS, improves("sharp", *BLUNT, *SHARPENED, columns=(ATTRIBUTION,))),
+    Claim("sharp", "A sharper softmax alone (τ = 0.1) does it: 60 and 45 % of the edges.",
+          OURS, together(*map(finds, SHARPENED))),
+    Claim("sharp", "A sharper softmax alone brings more edges to their factors than τ = 1.",
+          OURS, together(*(improves(sharpened, blunt, columns=(ATTRIBUTION,))
+                           for sharpened, blunt in zip(SHARPENED, BLUNT, strict=True)))),
+    Claim("sharp", "The edge loss matters.",
+          OURS, improves("sharp", "no-edge-loss")),
+    Claim("sharp", "The label groups matter.",
+          OURS, improves("sharp", "no-label-groups")),
+    Claim("sharp", "Sharp probabilities matter: τ = 1 does worse.",
+          OURS, improves("sharp", "tau-1")),
+    Claim("sharp", "More than one round of votes matters.",
+          OURS, improves("sharp", "one-iteration")),
+    Claim("sharp", "The paper's space loss improves it further.",
+          OURS, improves("space-loss", "sharp")),
+    Claim("sharp", "The paper's diversity loss improves it further.",
+          OURS, improves("diversity-loss", "sharp")),
+    Claim("sharp", "The paper's latent graphs improve it further.",
+          OURS, improves("latent-graphs", "sharp")),
+    Claim("sharp", "It need not know the number of factors: 60 and 45 % with twice the channels.",
+          OURS, finds("double-channels")),
+    Claim("fig-correlation", "Features of LGD-GCN are more block-wise than those of DisenGCN.",
+          "figure of the features' correlation",
+          more_in_blocks("lgdgcn-1", "disengcn-1")),
+    Claim("fig-correlation", "Blocks are denser in the second layer than in the first.",
+          "figure of the features' correlation", more_in_blocks("lgdgcn-2", "lgdgcn-1")),
+    Claim("fig-correlation", "Latent graphs make the blocks stronger.",
+          "figure of the features' correlation",
+          more_in_blocks("lgdgcn-2", "no-graphs-2")),
+    Claim("fig-lambda", "Accuracy on Cora goes up with λ_space first, then drops.",
+          "figure of λ_space", rises_then_falls("space-cora")),
+    Claim("fig-lambda", "Accuracy on Citeseer goes up with λ_space first, then drops.",
+          "figure of λ_space, shown only", rises_then_falls("space-citeseer")),
+    Claim("fig-lambda", "λ_div on Citeseer is robust up to 0.1; beyond it accuracy drops.",
+          "figure of λ_div", stable_then_falls("diversity-citeseer", 0.1)),
+    Claim("fig-k", "Accuracy on Cora is stable for k up to 8, then deteriorates.",
+          "figure of k", stable_then_falls("cora", 8)),
+    Claim("fig-k", "Accuracy on Citeseer is stable for k up to 10, then deteriorates.",
+          "figure of k", stable_then_falls("citeseer", 10)),
+    Claim("fig-factors", "The best number of channels is around eight, the true one.",
+          "figure of M", best_around("factors", 6, 10)),
+]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Cells are named by what they are."""
+
+import re
+from pathlib import Path
+
+from lgdgcn.config import Settings
+from lgdgcn.reproduce.cells import FULL, Cell
+from lgdgcn.reproduce.exhibits import cells, exhibits
+from reproduce.tiny import cell
+
+
+def test_the_key_is_what_the_result_depends_on():
+    one = cell()
+    assert cell(seeds=(5,), keeps_units=True).key == one.key
+    assert cell(checkpoint_every=7).key == one.key
+    others = [cell("disengcn"), cell(k=5), cell(split="random"), cell(graph="cora"), cell(tau=2.0)]
+    assert len({one.key, *(other.key for other in others)}) == 6
+
+
+def test_results_of_earlier_versions_are_found_again():
+    """A key that changes makes every run folder train all over again."""
+    assert cell().key == "dbd1bd7ef49d25aa"
+    assert cell("gcn", split="random").key == "60afea9e05dde317"
+    settings = Settings(variant="released", k=7, lr=0.03)
+    assert Cell("cora", "lgdgcn", settings, (0, 1)).key == "01a1197f53535040"
+
+
+def test_the_published_results_are_those_of_the_cells():
+    page = Path(__file__).parents[2] / "docs" / "results.md"
+    published = set(re.findall(r"^# cell (\w+):", page.read_text(encoding="utf-8"), re.MULTILINE))
+    assert published == {one.key for shown in exhibits(["all"], FULL) for one in cells(shown)}
