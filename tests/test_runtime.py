@@ -138,3 +138,10 @@ def test_work_that_cannot_fit_is_refused():
     require_memory(1, "this", "that")
     with pytest.raises(InputError, match=r"^this would take about 9\.3e\+08 GiB of memory, and .*"):
         require_memory(1e18, "this", "that")
+
+
+def test_memory_that_torch_keeps_on_a_gpu_is_available(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100, 1000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 50)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 20)
+    assert available_memory(torch.device("cuda")) == 130

@@ -280,6 +280,7 @@ def _nodes(line, header="id,label,f1"):
         ({"nodes_csv": _nodes("bob,y,2", "id,label:a,f1")}, "'label:a' holds 'x'; use 0, 1"),
         ({"nodes_csv": _nodes("bob,y,2", "id,label,label_a")}, "both 'label' and 'label_a'"),
         ({"nodes_csv": _nodes("bob,y,2", "id,f1,f1")}, "two columns are named 'f1'"),
+        ({"nodes_csv": _nodes("bob,y,2", "id,label,ID")}, "both 'id' and 'ID'; rename one"),
         ({"nodes_csv": "1,2,3\n4,5,6\n"}, "line 1: no column names"),
         ({"nodes_csv": ""}, "line 1: no column names"),
         ({"nodes_csv": "id,label,f\n", "edges_csv": ""}, "no nodes"),
@@ -304,7 +305,8 @@ def test_faults_name_the_place(write, tmp_path, contents, message):
 
 def test_bad_csr_parts(write):
     parts = {"x_data": [1.0], "x_indices": [5], "x_indptr": [0, 1], "x_shape": [1, 2]}
-    for change in ({}, {"x_indptr": [0, 9]}, {"x_shape": [1]}, {"x_indices": [0.5]}):
+    odd = {"x_indices": [1], "x_shape": [1.5, 2.5]}
+    for change in ({}, {"x_indptr": [0, 9]}, {"x_shape": [1]}, {"x_indices": [0.5]}, odd):
         with pytest.raises(InputError):
             read(write(nodes_csv=None, edges_csv="0,0\n", nodes_npz=npz(**parts | change)))
 

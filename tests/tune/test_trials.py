@@ -197,13 +197,17 @@ def test_trials_of_one_architecture_are_trained_together(monkeypatch):
 def test_no_more_than_fit(monkeypatch):
     monkeypatch.setattr("lgdgcn.train.jobs.members_at_once", lambda *_: 5)
     assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)] * 2, [(1, 0), (1, 1)]]
-    monkeypatch.setattr("lgdgcn.train.jobs.members_at_once", lambda *_: 1)  # the seeds of a trial stay so
+    monkeypatch.setattr(
+        "lgdgcn.train.jobs.members_at_once", lambda *_: 1
+    )  # the seeds of a trial stay so
     assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)]] * 3
 
 
 def test_room_is_asked_for_the_largest_k(monkeypatch):
     asked = []
-    monkeypatch.setattr("lgdgcn.train.jobs.members_at_once", lambda _, own, device: asked.append(own.k) or 9)
+    monkeypatch.setattr(
+        "lgdgcn.train.jobs.members_at_once", lambda _, own, device: asked.append(own.k) or 9
+    )
     run([replace(SETTINGS[0], epochs=1, k=k) for k in (2, 7, 3)], model="lgdgcn")
     assert asked == [7]
 

@@ -4,8 +4,8 @@ import torch
 
 from lgdgcn.commands.console import out, print_table
 from lgdgcn.data import available, get
+from lgdgcn.data.labels import UntrainableError
 from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import InputError
 from lgdgcn.train.task import Task
 
 __all__ = ["get_set", "list_sets", "show_info"]
@@ -28,7 +28,7 @@ def show_info(name: str) -> None:
     source = GraphSource(name)
     try:
         data, refused = source.load(require_labels=None), None
-    except InputError as error:
+    except UntrainableError as error:
         data, refused = source.load(require_labels=False), error
     degree = torch.bincount(data.edge_index[1], minlength=data.x.size(0))
     task = Task.of(data)

@@ -1,5 +1,6 @@
 """What the cells of a table mean: ids and labels are text, features are numbers."""
 
+import math
 import re
 import warnings
 from collections.abc import Collection
@@ -43,7 +44,8 @@ def label_values(path: Path, column: str, cells: list[str]) -> Any:
     numbers = {name for name in names if is_number(name)}
     unlabelled: set[str] = set()
     if numbers and all(name.strip().lower() == "nan" for name in names - numbers):
-        real = sorted(name for name in numbers if not float(name).is_integer())
+        finite = [name for name in numbers if math.isfinite(float(name))]  # not so: 400 digits
+        real = sorted(name for name in finite if not float(name).is_integer())
         if real:
             raise InputError(
                 f"{path}: column {column!r} is real-valued ({real[0]!r}); labels must be classes: "

@@ -16,6 +16,7 @@ from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = [
     "SPLITS",
+    "UntrainableError",
     "canonical_labels",
     "canonical_masks",
     "check_trainable",
@@ -24,6 +25,10 @@ __all__ = [
 ]
 
 SPLITS = ("train", "val", "test")
+
+
+class UntrainableError(InputError):
+    """A graph is sound, but nothing can be learned from its labels or splits."""
 
 
 def canonical_labels(
@@ -253,12 +258,14 @@ def check_trainable(y: Tensor, classes: list[Any], masks: Mapping[str, Tensor]) 
     """Refuse labels and splits nothing can be learned from, warn about doubtful ones."""
     train, labelled = masks["train_mask"], is_labelled(y)
     if y.dim() == 1 and len(found := torch.unique(y[labelled])) < 2:
-        raise InputError(
+        raise UntrainableError(
             f"y holds a single class ({classes[int(found[0])]!r}); classification needs at least "
             "two, and -1 means unlabelled"
         )
     if not train.any():
-        raise InputError("the train split has no labelled node; put labelled nodes into train_mask")
+        raise UntrainableError(
+            "the train split has no labelled node; put labelled nodes into train_mask"
+        )
     if not masks["val_mask"].any():
         warnings.warn(
             "the validation split is empty: no early stop, the last epoch is kept",

@@ -31,12 +31,15 @@ def read_graph(
 ) -> Data:
     """Read ``edges.*`` and ``nodes.*`` (csv, csv.gz, tsv, tsv.gz, parquet or npz) from a folder.
 
-    *Edges* have two columns, source and target; a header is optional, further columns are ignored.
+    *Edges* have two columns, source and target; a header is optional (see
+    :func:`~lgdgcn.data.edge_list.read_edges`), further columns are ignored.
     ``edges.npz`` holds ``edge_index`` [2, E] with node rows counted from 0.
 
     *Nodes* have a header. ``id`` (or node_id, node, name; else the row number from 0), ``label``
     (or class, y; or several 0/1 columns ``label:a``, ``label:b``; empty = unlabelled), ``split``
     (train, val, test or empty) are optional; every other column is a numeric feature (float32).
+    Ids and labels are text and come back as they are written; labels of plain digits come back as
+    integers (see :func:`~lgdgcn.data.cells.label_values`).
     ``nodes.npz`` holds ``x`` or its CSR parts ``x_data, x_indices, x_indptr, x_shape``, and
     optionally ``y``, ``classes``, ``y_factor``, ``ids``, and masks or indices such as
     ``train_mask`` or ``train_idx``. Without a nodes file the nodes are those the edges name.
@@ -74,7 +77,7 @@ def read_graph(
         graph = with_features(graph, features) if features else graph
         graph = canonical(graph, require_labels=require_labels)
     except InputError as error:
-        raise InputError(f"{folder}: {error}") from None
+        raise type(error)(f"{folder}: {error}") from None
     if "node_ids" not in graph:
         graph.node_ids = [str(i) for i in range(graph.x.shape[0])]
     return graph
@@ -109,10 +112,12 @@ def _read_nodes(path: Path) -> dict[str, Any]:
 
 def _roles(names: list[str]) -> dict[str, list[str]]:
     """Which columns are the id, the label or labels, and the split."""
-    lower = {name.lower(): name for name in reversed(names)}
 
     def first(candidates: tuple[str, ...]) -> list[str]:
-        return [lower[name] for name in candidates if name in lower][:1]
+        found = [name for one in candidates for name in names if name.lower() == one]
+        if len(found) > 1 and found[0].lower() == found[1].lower():
+            raise InputError(f"has both {found[0]!r} and {found[1]!r}; rename one")
+        return found[:1]
 
     label = first(LABEL)
     labels = [name for name in names if name.lower().startswith(("label:", "label_"))]
@@ -176,6 +181,8 @@ def _nodes_from_arrays(path: Path) -> dict[str, Any]:
             raise InputError(f"{path} has CSR parts of x but {found}; give all four or x alone")
         data, indices, indptr, shape = (arrays.pop(part) for part in CSR_PARTS)
         try:
+            if shape.dtype.kind not in "iu":
+                raise TypeError(f"x_shape has type {shape.dtype}")
             size = tuple(int(n) for n in shape)
             values["x"] = scipy.sparse.csr_matrix((data, indices, indptr), shape=size)
         except (TypeError, ValueError, OverflowError) as error:
