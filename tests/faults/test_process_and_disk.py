@@ -267,10 +267,7 @@ def unusable(folder: Path) -> list[Path]:
 def test_fault_28_a_place_that_cannot_be_written_is_found_at_the_start(
     mine, tmp_path, monkeypatch, verb, work
 ):
-    """An unusable --out is refused before the work, for every verb that has one.
-
-    In part: ``predict`` finds it only when all nodes are predicted.
-    """
+    """An unusable --out is refused before the work, for every verb that has one."""
     monkeypatch.setattr(work, None)  # to begin the work would be an internal error
     about = {"train": [GRAPH], "tune": [GRAPH, "--model", "mlp"], "bench": ["--size", 2000]}
     for place in unusable(tmp_path):
