@@ -121,22 +121,6 @@ def unfinished(server, tmp_path):
     return args, graph, tmp_path / "run"
 
 
-def test_only_the_same_run_is_resumed(unfinished, tmp_path):
-    args, graph, folder = unfinished
-    before = content(folder)
-    call(*args).refused("already holds an unfinished run", "--resume")
-    call(*args, "--resume", "--set", "lr=0.5", "--set", "k=2").refused(
-        "settings.lr: ", "-> 0.5;", "settings.k: ", "-> 2;"
-    )
-    call(*args, "--resume", "--model", "disengcn").refused('model: "lgdgcn" -> "disengcn"')
-    other = write_graph(tmp_path / "other", nodes=27)
-    call("train", other, *args[2:], "--resume").refused("dataset", str(other))
-    nodes = graph / "nodes.csv"
-    nodes.write_text(nodes.read_text().replace(",train", ",test", 1))
-    call(*args, "--resume").refused("data: ")
-    assert content(folder) == before
-
-
 def test_damaged_checkpoints_are_named(unfinished):
     args, _, folder = unfinished
     files = sorted((folder / "checkpoints").glob("*.safetensors"))

@@ -180,3 +180,22 @@ def test_quotes_in_a_file_separated_by_blanks(tmp_path, line):
     (tmp_path / "edges.tsv").write_text('source target\n"a b c\n')
     with pytest.raises(InputError, match="line 2: not valid csv"):
         read(tmp_path, require_labels=False)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges"),
+    [
+        ("id,label,{}\na,x,1\nb,y,much\n", "a,b\n"),
+        ("id,label,{0},{0}\na,x,1,2\n", "a,a\n"),
+        ("id,label\n{0},x\n{0},y\n", "a,b\n"),
+        ("id,label\na,x\nb,y\n", "a,{}\n"),
+        ("id,label\na,{0}\nb,{0}\n", "a,b\n"),
+        ("id,{}\na,0.5\nb,1\n", "a,b\n"),
+    ],
+)
+def test_messages_stay_short_whatever_the_names(tmp_path, nodes, edges):  # D28
+    (tmp_path / "nodes.csv").write_text(nodes.format("x" * 100_000))
+    (tmp_path / "edges.csv").write_text(edges.format("x" * 100_000))
+    with pytest.raises(InputError) as caught:
+        read(tmp_path, None, require_labels=True)
+    assert len(str(caught.value)) < 600 + len(str(tmp_path))

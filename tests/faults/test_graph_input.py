@@ -253,6 +253,7 @@ def test_fault_13_row_counts_that_differ_name_both(tmp_path, changes, words):
     train(tmp_path / "run", graph=saved(tmp_path / "graph", **changes)).refused(words)
 
 
+@pytest.mark.filterwarnings("ignore:all nodes have the same unit")
 def test_fault_14_features_of_every_type(monkeypatch):
     """float64 is computed in float64, half precision never in half, sparse is never made dense.
 

@@ -18,22 +18,17 @@ PRECISIONS = ["scaled", "exact", "released"]
 
 
 def test_fault_19_identical_units_are_finite_and_worth_one_warning(tmp_path):
-    """Units that are all the same give finite losses and steps, and one warning.
-
-    In part: the warning comes only if the units also stay where they are from epoch to epoch, as
-    those of zero features do in the paper's variant. Of constant features other than zero, and in
-    the released and sharp variants, nothing is said.
-    """
+    """Units that are all the same give finite losses and steps, and one warning."""
     zeros = np.zeros_like(arrays()["x"])
-    outcome = train(tmp_path / "zeros", graph=saved(tmp_path / "a", x=zeros), epochs=5)
-    assert outcome.code == 0
-    assert outcome.err.count("all nodes have the same unit in a factor") == 1
-    for variant in ("paper", "released", "sharp"):
-        run = tmp_path / variant
-        graph = saved(tmp_path / f"b {variant}", x=zeros + 1)
-        assert train(run, "--variant", variant, graph=graph, epochs=5).code == 0
-        lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
-        assert np.isfinite([number for line in lines for number in line.values()]).all()
+    for value in (0, 1):
+        for variant in ("paper", "released", "sharp"):
+            run = tmp_path / f"{variant} {value}"
+            graph = saved(tmp_path / f"graph {variant} {value}", x=zeros + value)
+            assert train(run, "--variant", variant, graph=graph, epochs=5).code == 0
+            lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+            assert np.isfinite([number for line in lines for number in line.values()]).all()
+            said = json.loads((run / "result.json").read_text())["warnings"]
+            assert sum("all nodes have the same features" in warning for warning in said) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -56,8 +51,8 @@ def test_fault_21_a_loss_that_is_not_finite_ends_the_run(tmp_path):
 
     The last finite checkpoint is kept.
 
-    In part: a learning rate of 1e3 alone leaves the losses finite, because every layer's output
-    has length 1; such a run ends with exit code 0 and a score (fault 45).
+    In part: a learning rate of 1e3 alone may leave the losses finite, because every layer's output
+    has length 1; such a run ends with exit code 3 if nothing was learned, else with a warning.
     """
     outcome = train(tmp_path, "--set", "lr=1e30")
     outcome.refused("diverged: the ", " loss is ", "in epoch 2", "lower lr", code=3)

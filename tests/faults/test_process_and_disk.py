@@ -22,8 +22,11 @@ from commands.runner import GRAPH, SMALL, call, content, train
 from commands.test_interrupted import ARGS, count, same_run, send_at
 from faults.graphs import fitted, replaced
 from faults.hostile import Payload, sealed
+from lgdgcn.errors import InputError
 from lgdgcn.kernels import nearest
 from lgdgcn.train import checkpoint
+from lgdgcn.tune.storage import open_study
+from lgdgcn.tune.workers import Worker
 from models.toy import toy_graph
 from tune.processes import SPACE, finish, kill_amid_trials, opened, start_workers
 
@@ -264,10 +267,7 @@ def unusable(folder: Path) -> list[Path]:
 def test_fault_28_a_place_that_cannot_be_written_is_found_at_the_start(
     mine, tmp_path, monkeypatch, verb, work
 ):
-    """An unusable --out is refused before the work, for every verb that has one.
-
-    In part: ``predict`` finds it only when all nodes are predicted.
-    """
+    """An unusable --out is refused before the work, for every verb that has one."""
     monkeypatch.setattr(work, None)  # to begin the work would be an internal error
     about = {"train": [GRAPH], "tune": [GRAPH, "--model", "mlp"], "bench": ["--size", 2000]}
     for place in unusable(tmp_path):
@@ -312,6 +312,8 @@ def test_fault_30_another_run_is_not_resumed(server, tmp_path):
         "settings.lr: ", "-> 0.5;", "settings.k: ", "-> 2;"
     )
     call(*args, "--resume", "--model", "disengcn").refused('model: "lgdgcn" -> "disengcn"')
+    other = write_graph(tmp_path / "other", nodes=27)
+    call("train", other, *args[2:], "--resume").refused("dataset", str(other))
     replaced(graph / "nodes.csv", ",train", ",test", count=1)
     call(*args, "--resume").refused("data: ")
     assert content(tmp_path / "run") == before
@@ -401,7 +403,9 @@ def test_fault_34_workers_of_a_study_lose_nothing(tmp_path):
     """
     storage = str(tmp_path / "study.log")
     study = opened(storage, resume=False, seed=0)
-    study.tell(study.ask(), state=None, values=float("nan"), skip_if_finished=True)
+    with Worker(study, 81) as worker:
+        (diverged,) = worker.ask(1)
+        assert worker.tell(diverged, float("nan"))
     kill_amid_trials(storage, trials=81, batch=4)
     lost = {trial.params["x"] for trial in study.trials[1:]}
     with open(storage, "ab") as file:
@@ -412,15 +416,8 @@ def test_fault_34_workers_of_a_study_lose_nothing(tmp_path):
     assert len(done) == len(set(done)) == 80
     assert lost < set(done)
     assert states[0] == "FAIL"
-    with pytest.raises(ValueError, match="other search"):
-        opened_with({"model": "gcn", "space": {"y": [0, 1]}}, storage)
-
-
-def opened_with(space: dict, storage: str) -> None:
-    from lgdgcn.tune.storage import open_study
-
-    assert space != SPACE
-    open_study("study", storage, space=space, resume=True)
+    with pytest.raises(InputError, match="other search"):
+        open_study("study", storage, space={**SPACE, "model": "mlp"}, resume=True)
 
 
 def test_fault_35_two_ranks_never_write_to_one_folder(server, tmp_path, monkeypatch):

@@ -81,11 +81,7 @@ def wheel_of(members: dict[str, bytes], monkeypatch) -> None:
 
 
 def test_fault_37_archives_and_downloads_cannot_do_harm(tmp_path, monkeypatch):
-    """Members of an archive never become paths, bombs are capped, downloads are pinned and TLS.
-
-    In part: of a compressed table only the length of a line is bounded, not the number of lines,
-    nor the number of ids of no width in an npz file.
-    """
+    """Members of an archive never become paths, bombs are capped, downloads are pinned and TLS."""
     monkeypatch.delenv("LGDGCN_DATA", raising=False)
     monkeypatch.setattr(download, "cache_dir", lambda: tmp_path / "cache")
     asked = []

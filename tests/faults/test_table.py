@@ -28,17 +28,11 @@ def test_every_fault_has_a_test_that_says_its_promise():
 
 
 def test_the_table_is_that_of_the_tests():
-    rows = re.findall(r"^ +(\d+)  (whole|in part|pending) +(\w+)$", faults.__doc__, re.MULTILINE)
+    rows = re.findall(r"^ +(\d+)  (whole|in part) +(\w+)$", faults.__doc__, re.MULTILINE)
     table = {int(number): (kept, module) for number, kept, module in rows}
-    pending = {int(name[11:13]) for name in faults.PENDING}
     for number in range(1, LAST + 1):
         found = checks_of(number)
         in_part = any("In part:" in document for *_, document in found)
-        kept = "in part" if in_part else "pending" if number in pending else "whole"
+        kept = "in part" if in_part else "whole"
         assert table.pop(number) == (kept, found[0][0]), f"fault {number}"
     assert not table
-
-
-def test_what_is_pending_exists():
-    names = {name for number in range(1, LAST + 1) for _, name, _ in checks_of(number)}
-    assert {name.partition("[")[0] for name in faults.PENDING} <= names

@@ -126,32 +126,6 @@ def test_dropout_acts_in_training_only():
 # What must not change the result
 
 
-@EVERY
-@pytest.mark.parametrize("seed", SEEDS)
-def test_node_order_does_not_matter(seed, variant):
-    data = toy_graph(seed=seed, dtype=torch.float64)
-    model = network(seed, variant=variant)
-    order = torch.randperm(36)
-    place = order.argsort()
-    want = model(data.x, data.edge_index)[order]
-    got = model(data.x[order], place[data.edge_index])
-    torch.testing.assert_close(got, want, rtol=0, atol=1e-5)
-
-
-@EVERY
-@pytest.mark.parametrize("seed", SEEDS)
-def test_edge_order_does_not_matter(seed, variant):
-    data = toy_graph(seed=seed, dtype=torch.float64)
-    model = network(seed, variant=variant)
-    order = torch.randperm(data.num_edges)
-    want = model.disentangle(data.x, data.edge_index)
-    got = model.disentangle(data.x, data.edge_index[:, order])
-    torch.testing.assert_close(got.logits, want.logits, rtol=0, atol=1e-6)
-    for mine, other in zip(got.layers, want.layers, strict=True):
-        edges = other.edge_factors[order]
-        torch.testing.assert_close(mine.edge_factors, edges, rtol=0, atol=1e-6)
-
-
 def test_the_input_is_left_alone():
     data = toy_graph()
     model = network(dtype=torch.float32)

@@ -48,14 +48,14 @@ def label_values(path: Path, column: str, cells: list[str]) -> Any:
         real = sorted(name for name in finite if not float(name).is_integer())
         if real:
             raise InputError(
-                f"{path}: column {column!r} is real-valued ({real[0]!r}); labels must be classes: "
-                "put the numbers into groups, or write names such as v0.5"
+                f"{path}: column {column[:50]!r} is real-valued ({real[0][:50]!r}); "
+                "labels must be classes: put the numbers into groups, or write names such as v0.5"
             )
         unlabelled = names - numbers
         if all(map(COUNTED.fullmatch, numbers)):
             unlabelled |= {name for name in numbers if float(name) == -1}
     names -= unlabelled
-    warn_of_blanks(path, f"labels of column {column!r}", names)
+    warn_of_blanks(path, f"labels of column {column[:50]!r}", names)
     if all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names):  # 10^18 - 1 fits int64
         return np.array([int(cell) if cell in names else -1 for cell in cells], dtype=np.int64)
     return [cell if cell in names else "" for cell in cells]

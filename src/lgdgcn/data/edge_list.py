@@ -39,7 +39,7 @@ def read_edges(path: Path, ids: list[str] | None, nodes: Path | None) -> dict[st
     if path.suffix == ".npz":
         arrays = read_npz(path)
         if "edge_index" not in arrays:
-            raise InputError(f"{path} has {sorted(arrays)} but no edge_index; add it, [2, E]")
+            raise InputError(f"{path} has {sorted(arrays)[:9]} but no edge_index; add it, [2, E]")
         return {"edge_index": arrays["edge_index"]}
     with long_work(f"reading {path.name}", "rows") as advance:
         numbers = {name: i for i, name in enumerate(ids or [])}
@@ -108,7 +108,7 @@ def _columns(path: Path, names: list[str]) -> tuple[int, int]:
     for known in (SOURCE, TARGET):
         found = [i for i, name in enumerate(lower) if name in known]
         if found and lower.count(lower[found[0]]) > 1:
-            raise InputError(f"{path}: two columns are named {names[found[0]]!r}; rename one")
+            raise InputError(f"{path}: two columns are named {names[found[0]][:50]!r}; rename one")
         places += found[:1]
     return (places[0], places[1]) if len(places) == 2 else (0, 1)
 
@@ -128,7 +128,8 @@ def _is_header(path: Path, head: list[list[str]], numbers: Mapping[str, int]) ->
         return False  # no nodes file: only words above numbers are a header
     if not (numbers and all(map(is_number, islice(numbers, 100)))):
         why = "neither is a node" if numbers else "the next row is numbers"
-        message = f"{path}: {cells[0]!r} and {cells[1]!r} are taken as a header, since {why}"
+        names = f"{cells[0][:50]!r} and {cells[1][:50]!r}"
+        message = f"{path}: {names} are taken as a header, since {why}"
         warnings.warn(message, LGDWarning, stacklevel=5)
     return True
 

@@ -5,6 +5,7 @@ What comes out is always the same, with the list of original labels beside it to
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,10 +53,8 @@ def canonical_labels(
     """
     classes = list(classes) if classes is not None and len(classes) else None
     if classes and len(set(map(str, classes))) < len(classes):
-        twice = next(name for i, name in enumerate(classes) if str(name) in map(str, classes[:i]))
-        raise InputError(
-            f"`classes` names {str(twice)[:50]!r} twice; give every class its own name"
-        )
+        twice = Counter(map(str, classes)).most_common(1)[0][0]
+        raise InputError(f"`classes` names {twice[:50]!r} twice; give every class its own name")
     if y is None:
         return torch.full((num_nodes,), -1), classes or []
     values = _as_array(y)
@@ -102,10 +101,15 @@ def _from_names(values: list[Any], classes: list[Any] | None) -> tuple[Tensor, l
     for row, name in enumerate(names):
         if name not in number:
             raise InputError(
-                f"y[{row}] is {name!r}, not one of the {len(classes)} known classes "
-                f"{classes[:5]}; correct the label or leave it empty"
+                f"y[{row}] is {_shown(name)}, not one of the {len(classes)} known classes "
+                f"({', '.join(map(_shown, classes[:5]))}); correct the label or leave it empty"
             )
     return torch.tensor([number[name] for name in names], dtype=torch.int64), classes
+
+
+def _shown(label: Any) -> str:
+    """A label for a message, not the whole of a long one."""
+    return repr(label)[:52]
 
 
 def _from_integers(
@@ -259,8 +263,8 @@ def check_trainable(y: Tensor, classes: list[Any], masks: Mapping[str, Tensor]) 
     train, labelled = masks["train_mask"], is_labelled(y)
     if y.dim() == 1 and len(found := torch.unique(y[labelled])) < 2:
         raise UntrainableError(
-            f"y holds a single class ({classes[int(found[0])]!r}); classification needs at least "
-            "two, and -1 means unlabelled"
+            f"y holds a single class ({_shown(classes[int(found[0])])}); "
+            "classification needs at least two, and -1 means unlabelled"
         )
     if not train.any():
         raise UntrainableError(
@@ -278,7 +282,7 @@ def check_trainable(y: Tensor, classes: list[Any], masks: Mapping[str, Tensor]) 
         count = y[train].sum(dim=0)
     absent = [classes[int(i)] for i in (count == 0).nonzero()]
     if absent:
-        names = ", ".join(repr(name) for name in absent[:5]) + (", …" if len(absent) > 5 else "")
+        names = ", ".join(map(_shown, absent[:5])) + (", …" if len(absent) > 5 else "")
         warnings.warn(
             f"{len(absent)} of {len(classes)} classes have no node in the train split ({names}) "
             "and cannot be learned",

@@ -5,6 +5,7 @@ but ``InputError``.
 """
 
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,9 +110,10 @@ def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Tab
         rows = read_rows(path, advance)
         line, names = next(rows, (1, []))
         if not names or (path.suffix != ".parquet" and all(map(is_number, names))):
+            found = ", ".join(names[:3])[:50] or "nothing"
             raise InputError(
-                f"{where(path, line)}: no column names (found {', '.join(names[:3]) or 'nothing'})"
-                "; the first line must name the columns, such as id, label, split"
+                f"{where(path, line)}: no column names (found {found}); "
+                "the first line must name the columns, such as id, label, split"
             )
         chosen = _check_names(path, names, text_columns)
         text_at = [(names[i], i) for i in range(len(names)) if names[i] in chosen]
@@ -172,8 +174,8 @@ def _row(path: Path, line: int, names: list[str], cells: list[str], at: list[int
         pass
     i = next(i for i in at if not is_number(cells[i], finite=True))
     raise InputError(
-        f"{where(path, line)}: column {names[i]!r} holds {cells[i][:50]!r}, not a finite number; "
-        "features must be numeric"
+        f"{where(path, line)}: column {names[i][:50]!r} holds {cells[i][:50]!r}, "
+        "not a finite number; features must be numeric"
     )
 
 
@@ -186,8 +188,8 @@ def _check_names(
             f"{path}: column {place} has no name; name it, or save the table without its index"
         )
     if len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InputError(f"{path}: two columns are named {twice!r}; rename one")
+        twice = Counter(names).most_common(1)[0][0]
+        raise InputError(f"{path}: two columns are named {twice[:50]!r}; rename one")
     try:
         return text_columns(names)
     except InputError as error:
@@ -218,7 +220,7 @@ def _parquet_rows(path: Path, advance: Advance) -> Iterator[tuple[int, list[str]
             for field in file.schema_arrow:
                 if pyarrow.types.is_nested(field.type) or "binary" in str(field.type):
                     raise InputError(
-                        f"{path}: column {field.name!r} has type {str(field.type)[:50]}; "
+                        f"{path}: column {field.name[:50]!r} has type {str(field.type)[:50]}; "
                         "save it as text or numbers, one value in a cell"
                     )
             yield 0, list(file.schema_arrow.names)

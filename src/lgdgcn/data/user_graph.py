@@ -122,7 +122,7 @@ def _roles(names: list[str]) -> dict[str, list[str]]:
     label = first(LABEL)
     labels = [name for name in names if name.lower().startswith(("label:", "label_"))]
     if labels and label and label[0].lower() == "label":
-        raise InputError(f"has both {label[0]!r} and {labels[0]!r}; keep one kind of label")
+        raise InputError(f"has both {label[0]!r} and {labels[0][:50]!r}; keep one kind of label")
     return {
         "id": first(ID),
         "label": [] if labels else label,
@@ -140,8 +140,8 @@ def _node_ids(table: Table, column: list[str]) -> list[str]:
             raise InputError(f"{table.where(row)}: the id is empty; give every node an id")
         if seen.setdefault(name, row) != row:
             raise InputError(
-                f"{table.where(row)}: id {name!r} is already on line {table.lines[seen[name]]}; "
-                "ids must be unique"
+                f"{table.where(row)}: id {name[:50]!r} is already on line "
+                f"{table.lines[seen[name]]}; ids must be unique"
             )
     warn_of_blanks(table.path, "ids", seen)
     return list(seen)
@@ -154,7 +154,8 @@ def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
         for row, cell in enumerate(table.text[name]):
             if cell not in known:
                 raise InputError(
-                    f"{table.where(row)}: column {name!r} holds {cell[:50]!r}; use 0, 1 or nothing"
+                    f"{table.where(row)}: column {name[:50]!r} holds {cell[:50]!r}; "
+                    "use 0, 1 or nothing"
                 )
             matrix[row, j] = known[cell]
     return matrix
@@ -203,10 +204,10 @@ def _nodes_from_arrays(path: Path) -> dict[str, Any]:
     counted = [values[key] for key in ("x", "y", *(f"{s}_mask" for s in SPLITS)) if key in values]
     if "node_ids" not in values:
         if not counted or not counted[0].shape:
-            raise InputError(f"{path} has {sorted(arrays)} but none of x, y, ids; add x or ids")
+            raise InputError(f"{path} has {sorted(arrays)[:9]} but none of x, y, ids; add x or ids")
         _require_room(path, counted[0].shape[0])
         values["node_ids"] = [str(i) for i in range(counted[0].shape[0])]
-    ignored = sorted(set(arrays) - wanted)
+    ignored = sorted(key[:50] for key in set(arrays) - wanted)[:20]
     if ignored:
         warnings.warn(f"{path}: ignored arrays {', '.join(ignored)}", LGDWarning, stacklevel=2)
     return values
