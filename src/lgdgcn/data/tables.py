@@ -157,7 +157,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     except InputError:
         raise
     except Exception as error:  # a damaged zip or array header raises almost anything
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(
             f"{path} cannot be read ({reason}); save plain arrays with numpy.savez"
         ) from None
@@ -233,7 +233,7 @@ def _parquet_rows(path: Path, advance: Advance) -> Iterator[tuple[int, list[str]
     except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path} cannot be read ({reason}); save it again as parquet") from None
 
 
