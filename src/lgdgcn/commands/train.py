@@ -214,6 +214,15 @@ def _finished(folder: RunFolder, load: Callable[[int], Data], what: Result, seed
             "train again with --overwrite or another --out"
         )
     _check_model(folder)
+    epochs = sum(run["epochs"] for run in runs)
+    lines = folder.metrics.read_bytes().count(b"\n") if folder.metrics.is_file() else 0
+    if lines != epochs:
+        warnings.warn(
+            f"{folder.metrics} has {lines} of {epochs} epochs, the others are lost; the model and "
+            "its result are whole",
+            LGDWarning,
+            stacklevel=2,
+        )
     _remove_checkpoints(folder, seeds)
     return result
 
