@@ -151,7 +151,7 @@ def test_a_full_device_is_no_internal_error(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 20 GiB")
 
     monkeypatch.setattr("lgdgcn.commands.data.list_sets", fail)
-    call("data", "list").refused("ran out of memory at a peak of ", "use --device cpu")
+    call("data", "list").refused("ran out of memory", "lower hidden_channels")
 
 
 def test_a_warning_is_shown_once(monkeypatch):

@@ -187,7 +187,6 @@ def test_the_graph_is_recorded_so_that_no_folder_is_taken_for_it(tmp_path, monke
     assert recorded == GRAPH
 
 
-@pytest.mark.xfail(reason="needs names of data sets to win over folders", strict=False)
 def test_a_run_folder_named_like_a_data_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     args = ["train", "synthetic", *SMALL, "--set", "epochs=1", "--model", "mlp"]
