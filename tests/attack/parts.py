@@ -63,9 +63,10 @@ def guarded(part: str, seed: int, indices: range, shared: Path) -> Iterator[Find
                     verdict, *details = json.loads(line)
                     done += 1
                     yield Finding(Verdict(verdict), *details)
+            except GeneratorExit:  # enough
+                os.kill(pid, signal.SIGKILL)
+                raise
             finally:
-                if done < len(indices):
-                    os.kill(pid, signal.SIGKILL)
                 _, status = os.waitpid(pid, 0)
         if done < len(indices):
             done += 1
