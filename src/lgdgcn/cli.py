@@ -340,7 +340,7 @@ def main() -> None:
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             _fail(f"{error.filename}: {error.strerror}; give a shorter name or path", 2)
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            sys.stdout = None  # what it still holds cannot be written when Python ends
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - Python ends without the rest
             where = error.filename or "the output"
             _fail(f"cannot write {where}: {error.strerror}; free some space or write elsewhere", 2)
         if type(error).__name__ == "OutOfMemoryError":  # torch's; a GPU may fill up at any step
