@@ -25,7 +25,7 @@ PARTS: dict[str, Case] = {
     "kill": kills.killed,
     "signal": signals.interrupted,
 }
-LONGEST = 120  # seconds a case may take before it counts as hanging
+LONGEST = 150  # seconds a case may take before it counts as hanging
 MEMORY = 4 << 30  # bytes a case may ask for beyond what is loaded
 
 
