@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import torch
+from torch import Tensor
+
 from attack.base_runs import Base
 from attack.kills import FOREIGN, difference
 from attack.run_damage import DAMAGES
@@ -112,6 +115,12 @@ class _Case:
         for name in self.foreign:
             (self.run / name).write_text("mine")
 
+    @property
+    def runs(self) -> list[Path]:
+        """The sound runs whose model this may be: a model and its seal may be another run's."""
+        swapped = self.kind == "swapped" and self.changed == "model.safetensors"
+        return [self.base.finished, self.base.other] if swapped else [self.base.finished]
+
     def lost(self, around: dict[str, bytes]) -> Finding | None:
         """Whether a file that is not the run's was changed, or a payload ran."""
         if (self.others / "marker").exists():
@@ -149,10 +158,7 @@ class _Case:
             finite = all(tensor.isfinite().all() for tensor in tensors.values())
             return None if finite or self.finished else "weights that are not finite were kept"
         if self.verb == "resume" and self.finished:
-            swapped = self.kind == "swapped" and self.changed == "model.safetensors"
-            expected, _ = load_weights((self.base.other if swapped else self.base.finished)
-                                       / "model.safetensors")  # fmt: skip
-            same = all(bool((tensors[name] == expected[name]).all()) for name in expected)
+            same = any(_same_tensors(tensors, run) for run in self.runs)
             return None if same else "said to be finished, with another model"
         ignore = {self.changed} if self.changed in UNSEALED else set()
         return difference(self.run, self.base.finished, ignore)
@@ -160,13 +166,15 @@ class _Case:
     def _wrong_answer(self) -> str | None:
         answer = self.out.read_bytes()
         if self.kind == "forged":
-            return (
-                "NaN in the answer" if b"nan" in answer.lower() and self.verb == "predict" else None
-            )
-        runs = [self.base.finished]
-        if self.kind == "swapped" and self.changed == "model.safetensors":
-            runs.append(self.base.other)
-        if self.verb == "explore" and (self.changed in UNSEALED or len(runs) > 1):
+            found = self.verb == "predict" and b"nan" in answer.lower()
+            return "NaN in the answer" if found else None
+        if self.verb == "explore" and (self.changed in UNSEALED or len(self.runs) > 1):
             return None  # it shows the model beside what the unsealed files say
-        same = any(answer == self.base.answer(self.verb, run) for run in runs)
+        same = any(answer == self.base.answer(self.verb, run) for run in self.runs)
         return None if same else "another answer than on the sound run"
+
+
+def _same_tensors(tensors: dict[str, Tensor], run: Path) -> bool:
+    expected, _ = load_weights(run / "model.safetensors")
+    same = (torch.equal(tensors[name], expected[name]) for name in expected)
+    return tensors.keys() == expected.keys() and all(same)
