@@ -559,3 +559,17 @@ def test_help_has_examples():
     assert outcome.code == 0
     assert "lgdgcn tune cora --variant released --trials 200" in outcome.out
     assert "--storage postgresql://" in outcome.out
+
+
+@pytest.mark.parametrize(
+    "storage",
+    ["postgresql:/me:secret@host/x", "postgresql//me:secret@host/x", "me:secret@host/x"],
+)
+def test_a_mistyped_address_is_no_folder_and_its_password_is_not_shown(
+    tmp_path, monkeypatch, storage
+):
+    monkeypatch.chdir(tmp_path)
+    outcome = call("tune", "synthetic", "--model", "mlp", "--storage", storage)
+    outcome.refused("--storage", "postgresql://user:password@host")
+    assert "secret" not in outcome.err
+    assert not list(tmp_path.iterdir())

@@ -18,7 +18,7 @@ from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
-from lgdgcn.tune.database import database_faults
+from lgdgcn.tune.database import database_faults, refuse_mistyped
 from lgdgcn.tune.plots import plot_history, plot_importance
 from lgdgcn.tune.processes import Job, others, settle, share_threads
 from lgdgcn.tune.search import Finalist, Quest, final, search
@@ -56,6 +56,8 @@ def tune(
     for name, value in (("trials", trials), ("workers", workers)):
         if value < 1:
             raise InputError(f"--{name} is {value}; give at least 1")
+    if storage is not None:
+        refuse_mistyped(storage)
     if folder is not None:
         check_folder(folder)
     where = select_device(device)

@@ -1,5 +1,6 @@
 """Databases as storage of a study: addresses without secrets in messages, and safe sharing."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,26 @@ from sqlalchemy.engine import URL, make_url
 from lgdgcn.errors import InputError, LGDError
 from lgdgcn.storage import cannot_write
 
-__all__ = ["Address", "database_faults", "open_database"]
+__all__ = ["Address", "database_faults", "open_database", "refuse_mistyped"]
 
 _CONNECT_SECONDS = 10
 _BUSY_SECONDS = 60  # how long a worker waits for its turn at an SQLite file
 _SECRETS = ("password", "sslpassword")
+# Also mistyped ones: postgresql:/me:secret@host, postgresql//host, me:secret@host/base.
+_LIKE_AN_ADDRESS = re.compile(r"[a-z][\w+.-]+:|(postgres|sqlite)\w*//|[^/]*:[^/]*@", re.IGNORECASE)
+
+
+def refuse_mistyped(storage: str) -> None:
+    """Refuse what is meant as an address but is none: it must not become a file or folder.
+
+    The message does not repeat it, as it may hold a password.
+    """
+    if "://" not in storage and _LIKE_AN_ADDRESS.match(storage.lstrip()):
+        raise InputError(
+            "--storage is not a valid database address (not repeated here, it may hold a password): "
+            "write postgresql://user:password@host:5432/base or sqlite:///file.db, "
+            "or a file as ./name"
+        )
 
 
 @dataclass(frozen=True)
