@@ -31,7 +31,7 @@ def refuse_mistyped(storage: str) -> None:
     """
     if "://" not in storage and _LIKE_AN_ADDRESS.match(storage.lstrip()):
         raise InputError(
-            "--storage is not a valid database address (not repeated here, it may hold a password): "
+            "--storage is no valid database address (not repeated here, it may hold a password): "
             "write postgresql://user:password@host:5432/base or sqlite:///file.db, "
             "or a file as ./name"
         )
