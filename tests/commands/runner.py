@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -125,21 +126,31 @@ class ForkServer:
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
+        self.running: int | None = None
 
     def start(self, *args: object) -> int:
-        """Start ``lgdgcn ARGS`` and return its process id."""
+        """Start ``lgdgcn ARGS`` and return its process id.
+
+        What a failed test left running is killed first.
+        """
+        if self.running is not None:
+            os.kill(self.running, signal.SIGKILL)
+            self.wait()
         files = {name: str(Path(self.folder.name) / name) for name in ("out", "err")}
         self.process.stdin.write(json.dumps({"args": [*map(str, args)], **files}) + "\n")
         self.process.stdin.flush()
-        return int(self.process.stdout.readline())
+        self.running = int(self.process.stdout.readline())
+        return self.running
 
     def wait(self) -> Outcome:
         """Wait for its end; the code is negative where a signal ended it."""
-        code = int(self.process.stdout.readline())
+        code, self.running = int(self.process.stdout.readline()), None
         out, err = (Path(self.folder.name, name).read_text() for name in ("out", "err"))
         return Outcome(code, out, err)
 
     def close(self) -> None:
+        if self.running is not None:
+            os.kill(self.running, signal.SIGKILL)
         self.process.stdin.close()
         self.process.wait(timeout=60)
         self.process.stdout.close()
