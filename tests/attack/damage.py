@@ -191,7 +191,7 @@ def _changes(name: str, array: np.ndarray, count: int) -> list[tuple[str, Any]]:
         values += [
             np.zeros((1, 1), bool),
             np.full(count + 1, True),
-            np.array([count]),
+            np.array([count + 1]),  # one entry is a mask of the only node
             np.array([-1]),
         ]
     return [(name, value) for value in values]

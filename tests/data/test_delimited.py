@@ -131,12 +131,19 @@ def test_any_text_comes_back(tmp_path_factory, ids, labels, shape, quoting, end)
 
 
 def test_blanks_are_layout_if_the_first_row_has_them(tmp_path):
-    (tmp_path / "nodes.csv").write_text('id , label\na, x\n" b ",  y y \n')
+    (tmp_path / "nodes.csv").write_text('id , label\na,\t x\n" b ",  y y \n')
     (tmp_path / "edges.csv").write_text('a, " b "\n')
     data = read(tmp_path)
     assert data.node_ids == ["a", " b "]
     assert data.classes == ["x", "y y"]
     assert named_edges(data) == pairs_of(("a", " b "))
+
+
+def test_half_an_edge_of_a_node_called_like_a_comment_is_no_comment(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,label\n#,x\na,y\n")
+    (tmp_path / "edges.tsv").write_text("#\t\n")
+    with pytest.raises(InputError, match=r"edges\.tsv line 1: 1 cells"):
+        read(tmp_path)
 
 
 def test_blanks_around_the_cells_of_an_edge_do_not_matter_if_the_node_has_none(tmp_path):

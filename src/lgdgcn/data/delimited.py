@@ -165,7 +165,8 @@ def _delimiter(path: Path, first: str) -> str:
 
 
 def _first_cell(text: str, delimiter: str) -> str:
-    return text.rstrip("\r\n").split(delimiter)[0]
+    text = text.rstrip("\r\n")
+    return (re.split("[ \t]", text) if delimiter == " " else text.split(delimiter))[0]
 
 
 def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:
@@ -177,15 +178,15 @@ def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:
 
 
 def _unpadded(cell: str, quoted: list[str]) -> str:
-    """A cell without blanks behind it; the reader has left out those before it.
+    """A cell without the blanks around it; the reader has left out spaces before it.
 
     Args:
         cell: The cell.
         quoted: All that is in quotes in its row, which keeps its blanks.
     """
     escaped = cell.replace('"', '""')
-    if cell.endswith((" ", "\t")) and f'"{escaped}"' not in quoted:
-        return cell.rstrip(BLANKS)
+    if cell != cell.strip(BLANKS) and f'"{escaped}"' not in quoted:
+        return cell.strip(BLANKS)
     return cell
 
 
