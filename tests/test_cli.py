@@ -151,7 +151,7 @@ def test_a_full_device_is_no_internal_error(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate 20 GiB")
 
     monkeypatch.setattr("lgdgcn.commands.data.list_sets", fail)
-    call("data", "list").refused("ran out of memory at a peak of ", "use --device cpu")
+    call("data", "list").refused("ran out of memory", "lower hidden_channels")
 
 
 def test_a_warning_is_shown_once(monkeypatch):
@@ -231,3 +231,15 @@ def test_a_reader_that_leaves_early_is_no_error():
     done = subprocess.run(command, shell=True, capture_output=True, text=True, env=env, timeout=120)
     assert done.stdout.strip() == "Data sets"
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_output_that_cannot_be_written_is_one_line():
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [*LGDGCN, "data", "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith(
+        "lgdgcn: cannot write the output: No space left"
+    )

@@ -326,7 +326,12 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
     show_with(_work_progress)
     try:
-        sys.exit(app(prog_name="lgdgcn", standalone_mode=False))  # quiet at Ctrl-C and | head
+        code = app(prog_name="lgdgcn", standalone_mode=False)  # quiet at Ctrl-C and | head
+        if sys.stdout is not None:
+            sys.stdout.flush()  # a full disk is found here, not when Python ends
+        sys.exit(code)
+    except KeyboardInterrupt:  # outside the command itself
+        sys.exit(130)
     except LGDError as error:
         _fail(str(error), error.exit_code)
     except Exception as error:
@@ -334,6 +339,10 @@ def main() -> None:
             _fail_usage(error)
         if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
             _fail(f"{error.filename}: {error.strerror}; give a shorter name or path", 2)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - Python ends without the rest
+            where = error.filename or "the output"
+            _fail(f"cannot write {where}: {error.strerror}; free some space or write elsewhere", 2)
         if type(error).__name__ == "OutOfMemoryError":  # torch's; a GPU may fill up at any step
             _fail_for_memory()
         if os.environ.get("LGDGCN_DEBUG"):

@@ -1,14 +1,19 @@
 """Run the attack and print its table: ``python -m attack --cases 20000 --kills 300``."""
 
 import argparse
+import os
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: a process with threads cannot fork
+
 from attack.parts import PARTS, guarded
-from attack.verdict import FAILURES, Verdict
+from attack.verdict import FAILURES, Finding, Verdict
+from attack.warm import warm_up
 
 COUNTS = {
     "cases": (1000, "graph folders"),
@@ -20,14 +25,18 @@ COUNTS = {
 
 def main() -> int:
     options = _options()
-    if options.case is not None:
-        return _repeat(options.part, options.seed, options.case)
     counts = _counts(options)
+    if counts.keys() & {"damaged-run", "kill", "signal"}:
+        warm_up()
     end = time.monotonic() + 60 * (options.minutes or 1e9)
     table: dict[str, Counter[Verdict | str]] = {}
-    for number, (part, count) in enumerate(counts.items()):
-        share = (end - time.monotonic()) / (len(counts) - number)  # of the time that is left
-        table[part] = _attack(part, options.seed, count, share, options.failures)
+    with tempfile.TemporaryDirectory(prefix="attack-") as shared:
+        if options.case is not None:
+            return _repeat(options.part, options.seed, options.case, Path(shared))
+        for number, (part, count) in enumerate(counts.items()):
+            share = (end - time.monotonic()) / (len(counts) - number)  # of the time that is left
+            findings = guarded(part, options.seed, range(count), Path(shared))
+            table[part] = _collect(findings, count, share, f"--part {part} --seed {options.seed}")
     _say(_table(table))
     return int(any(row[verdict] for row in table.values() for verdict in FAILURES))
 
@@ -39,7 +48,6 @@ def _options() -> argparse.Namespace:
         parser.add_argument(f"--{name}", type=int, help=help)
     parser.add_argument("--seed", type=int, default=0, help="of every random choice")
     parser.add_argument("--minutes", type=float, help="stop after so many, shared by the parts")
-    parser.add_argument("--failures", type=Path, help="file to add every failure to")
     parser.add_argument("--part", choices=PARTS, help="with --case: repeat one case")
     parser.add_argument("--case", type=int, help="its number")
     return parser.parse_args()
@@ -62,33 +70,27 @@ def _counts(options: argparse.Namespace) -> dict[str, int]:
     return {part: count for part, count in counts.items() if count and options.part in (None, part)}
 
 
-def _attack(
-    part: str, seed: int, count: int, seconds: float, failures: Path | None
+def _collect(
+    findings: Iterable[Finding], count: int, seconds: float, part: str
 ) -> Counter[Verdict | str]:
-    """Run one part and show its failures as they come."""
+    """Count the findings of one part and show its failures as they come."""
     row: Counter[Verdict | str] = Counter()
     start = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="attack-") as shared:
-        for index, finding in enumerate(guarded(part, seed, range(count), Path(shared))):
-            row[finding.verdict] += 1
-            row["kills"] += finding.kills
-            if finding.failed:
-                again = f'make attack ARGS="--part {part} --seed {seed} --case {index}"'
-                text = f"{again}\n    {finding.verdict.value}: {finding.reason[:400]}"
-                _say(text)
-                if failures is not None:
-                    with failures.open("a") as file:
-                        file.write(text + "\n")
-            if row["kills"] >= count or time.monotonic() - start > seconds:
-                break
+    for index, finding in enumerate(findings):
+        row[finding.verdict] += 1
+        row["kills"] += finding.kills
+        if finding.failed:
+            _say(f'make attack ARGS="{part} --case {index}"')
+            _say(f"    {finding.verdict.value}: {finding.reason[:400]}")
+        if row["kills"] >= count or time.monotonic() - start > seconds:
+            break
     row["seconds"] = round(time.monotonic() - start)
     return row
 
 
-def _repeat(part: str, seed: int, index: int) -> int:
+def _repeat(part: str, seed: int, index: int, shared: Path) -> int:
     """Run one case again."""
-    with tempfile.TemporaryDirectory(prefix="attack-") as shared:
-        (finding,) = guarded(part, seed, range(index, index + 1), Path(shared))
+    (finding,) = guarded(part, seed, range(index, index + 1), shared)
     _say(f"{finding.verdict.value}: {finding.reason or '-'}")
     return int(finding.failed)
 

@@ -1,9 +1,11 @@
 """The sound runs that are then damaged, and the right answers that commands give on them."""
 
+import signal
+from functools import partial
 from pathlib import Path
 
-from attack.kills import server
-from attack.sabotage import setup
+from attack.children import run
+from attack.sabotage import at_system_call
 from commands.conftest import write_graph
 from commands.runner import SMALL, Outcome, call
 
@@ -43,8 +45,8 @@ class Base:
         write_graph(self.graph)
         _sound(call(*self.training(self.finished)))
         _sound(call(*self.training(self.other, "--set", "lr=0.05", "--set", "weight_decay=0")))
-        server().start(*self.training(self.stopped), before=setup("at_system_call(80, 'after', 2)"))
-        outcome = server().wait()
+        stop = partial(at_system_call, 80, "after", signal.SIGINT)
+        outcome = run(*self.training(self.stopped), before=stop)
         assert outcome.code == 130, outcome
         self.answers.mkdir()
 

@@ -156,7 +156,7 @@ def _spoil_arrays(random: Random, path: Path) -> Kind:
 
 def _changes(name: str, array: np.ndarray, count: int) -> list[tuple[str, Any]]:
     values: list[Any] = [np.array([{}], dtype=object)]
-    if array.size and array.dtype.kind != "U":
+    if array.size and array.dtype.kind != "U" and name not in ("x_indices", "x_indptr"):
         values.append(array.astype(complex))
     if name == "edge_index":
         values += [
@@ -191,7 +191,7 @@ def _changes(name: str, array: np.ndarray, count: int) -> list[tuple[str, Any]]:
         values += [
             np.zeros((1, 1), bool),
             np.full(count + 1, True),
-            np.array([count]),
+            np.array([count + 1]),  # one entry is a mask of the only node
             np.array([-1]),
         ]
     return [(name, value) for value in values]

@@ -1,5 +1,6 @@
 """Graph folders: write a graph, read it back, compare everything; then the same with damage."""
 
+import math
 import warnings
 from pathlib import Path
 from random import Random
@@ -67,7 +68,7 @@ def _read(folder: Path, features: str | None, labels: bool) -> tuple[Finding, Da
             warnings.simplefilter("ignore")
             data = read_graph(folder, features, require_labels=labels)
     except InputError as error:
-        found = one_line_error(str(error))
+        found = one_line_error(str(error), longest=math.inf)  # the command line cuts it
         return Finding(found.verdict, found.reason or str(error)), None
     except Exception as error:
         return Finding(Verdict.INTERNAL, f"{type(error).__name__}: {error}"[:300]), None

@@ -1,20 +1,18 @@
 """Trainings that are killed again and again must end, bit by bit, as if nothing had happened."""
 
-import os
 import shutil
-import signal
-from collections.abc import Collection
-from contextlib import suppress
-from functools import lru_cache
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from random import Random
 
-from attack.sabotage import WHEN, setup
+from attack.children import run
+from attack.sabotage import WHEN, at_function_call, at_system_call
 from attack.verdict import Finding, Verdict
 from commands.conftest import write_graph
-from commands.runner import SMALL, ForkServer, Outcome, content, result_of
+from commands.runner import SMALL, Outcome, content, result_of
 
-__all__ = ["FOREIGN", "close_server", "difference", "killed", "server"]
+__all__ = ["FOREIGN", "difference", "killed"]
 
 MOST_KILLS = 5  # of one training
 OPTIONS = [
@@ -25,21 +23,6 @@ OPTIONS = [
 ]
 FOREIGN = ("notes.txt", "data.csv", "checkpoints/mine.safetensors", "model-old.safetensors")
 LENGTH = ["--set", "epochs=6", "--set", "patience=6"]
-
-
-@lru_cache(maxsize=1)
-def server() -> ForkServer:
-    """The process that forks; it ends with this one."""
-    return ForkServer("attack.warm")
-
-
-def close_server() -> None:
-    """End it, if it was ever started, and the command it may be waiting for."""
-    if server.cache_info().currsize:
-        with suppress(ProcessLookupError, AttributeError):
-            os.kill(server().pid, signal.SIGKILL)
-        server().close()
-        server.cache_clear()
 
 
 def killed(random: Random, folder: Path, shared: Path) -> Finding:
@@ -61,28 +44,26 @@ def killed(random: Random, folder: Path, shared: Path) -> Finding:
     return Finding(Verdict.WRONG if found else Verdict.SUCCESS, found or "", kills)
 
 
-def _sabotage(random: Random) -> str:
+def _sabotage(random: Random) -> Callable[[], None]:
     if random.random() < 0.25:
-        return setup(f"at_function_call({int(10 ** random.uniform(2, 5))})")
-    return setup(f"at_system_call({random.randint(1, 80)}, {random.choice(WHEN)!r})")
+        return partial(at_function_call, int(10 ** random.uniform(2, 5)))
+    return partial(at_system_call, random.randint(1, 80), random.choice(WHEN))
 
 
-def _go_on(args: list[object], folder: Path, before: str = "") -> Outcome:
+def _go_on(args: list[object], folder: Path, before: Callable[[], None] = lambda: None) -> Outcome:
     """Resume and, where there is nothing to resume yet, start."""
     if folder.exists():
-        server().start(*args, "--resume", before=before)
-        outcome = server().wait()
+        outcome = run(*args, "--resume", before=before)
         if outcome.code != 2:
             return outcome
-    server().start(*args, before=before)
-    started = server().wait()
+    started = run(*args, before=before)
     if started.code == 2 and folder.exists():
         return Outcome(2, "", f"neither --resume ({outcome.err}) nor a start ({started.err}) works")
     return started
 
 
 def _training(number: int, shared: Path) -> list[object]:
-    graph = shared / "graph"
+    graph = shared / "kill-graph"
     if not graph.exists():
         write_graph(graph)
     return ["train", graph, *SMALL, *LENGTH, *OPTIONS[number]]
@@ -90,11 +71,10 @@ def _training(number: int, shared: Path) -> list[object]:
 
 def _undisturbed(number: int, shared: Path) -> Path:
     """The folder of the same training, never killed."""
-    folder = shared / f"whole-{number}"
+    folder = shared / f"kill-whole-{number}"
     if not (folder / "done").exists():
         shutil.rmtree(folder, ignore_errors=True)
-        server().start(*_training(number, shared), "--out", folder / "run")
-        outcome = server().wait()
+        outcome = run(*_training(number, shared), "--out", folder / "run")
         assert outcome.code == 0, outcome
         (folder / "done").touch()
     return folder / "run"

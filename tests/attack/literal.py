@@ -79,7 +79,8 @@ def read_table(path: Path, known: Collection[str] = ()) -> list[list[str]]:
 def _rows(text: str, tabs: bool, known: Collection[str]) -> list[list[str]]:
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
     while lines and (is_nothing(lines[0]) or is_comment(lines[0])):
-        if re.split("\t" if tabs else ",", lines[0].rstrip("\r\n"))[0] in known:
+        blanks = "\t" if "\t" in lines[0].strip() else "[ \t]"
+        if re.split(blanks if tabs else ",", lines[0].rstrip("\r\n"))[0] in known:
             break
         del lines[0]
     if not lines:

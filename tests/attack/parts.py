@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import signal
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -12,7 +11,8 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
-from attack import folders, kills, runs, signals, stand_ins
+from attack import folders, kills, runs, signals
+from attack.children import end_with_parent
 from attack.verdict import Finding, Verdict
 
 __all__ = ["PARTS", "guarded", "run_case"]
@@ -25,7 +25,7 @@ PARTS: dict[str, Case] = {
     "kill": kills.killed,
     "signal": signals.interrupted,
 }
-LONGEST = 120  # seconds a case may take before it counts as hanging
+LONGEST = 150  # seconds a case may take before it counts as hanging
 MEMORY = 4 << 30  # bytes a case may ask for beyond what is loaded
 
 
@@ -63,9 +63,10 @@ def guarded(part: str, seed: int, indices: range, shared: Path) -> Iterator[Find
                     verdict, *details = json.loads(line)
                     done += 1
                     yield Finding(Verdict(verdict), *details)
+            except GeneratorExit:  # enough
+                os.kill(pid, signal.SIGKILL)
+                raise
             finally:
-                if done < len(indices):
-                    os.kill(pid, signal.SIGTERM)
                 _, status = os.waitpid(pid, 0)
         if done < len(indices):
             done += 1
@@ -76,29 +77,25 @@ def guarded(part: str, seed: int, indices: range, shared: Path) -> Iterator[Find
 
 def _work(part: str, seed: int, indices: range, shared: Path, write: int) -> None:
     """The forked process: one line per case; never returns."""
+    end_with_parent()
     signal.signal(signal.SIGALRM, _hanging)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())
+    tempfile.tempdir = str(shared)  # cleared away by the parent, however this process ends
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     code = 0
-    stand_ins.install()
     try:
         for index in indices:
             signal.alarm(LONGEST)
             try:
                 finding = run_case(part, seed, index, shared)
             except HangingError:
-                kills.close_server()
                 finding = Finding(Verdict.INTERNAL, f"still running after {LONGEST} seconds")
             signal.alarm(0)
             line = json.dumps([finding.verdict.value, finding.reason, finding.kills]) + "\n"
             os.write(write, line.encode())
-    except SystemExit:
-        code = 0
     except BaseException:
         traceback.print_exc()
         code = 70  # a fault of the attack itself
-    kills.close_server()
     os._exit(code)
 
 

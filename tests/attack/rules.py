@@ -32,7 +32,7 @@ ID = ("id", "node_id", "node", "name")  # the first of these that is there
 LABEL = ("label", "class", "y")
 SPLIT = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
 
-_NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*", re.ASCII)
 _COUNTED = re.compile(r"[0-9]+(\.0*)?|-1(\.0*)?")
 _INTEGER = re.compile(r"0|[1-9][0-9]{0,17}")
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import torch
+from torch import Tensor
+
 from attack.base_runs import Base
 from attack.kills import FOREIGN, difference
 from attack.run_damage import DAMAGES
@@ -145,28 +148,25 @@ class _Case:
             tensors, _ = load_weights(self.run / "model.safetensors")
         except CheckpointError as error:
             return f"said to be finished, but {error}"
-        if self.kind == "forged":  # with a new seal: nobody can tell, but no NaN may come out
+        if self.kind == "forged" and not self.finished:
+            # a checkpoint with a new seal: nobody can tell, but no NaN may come out
             finite = all(tensor.isfinite().all() for tensor in tensors.values())
-            return None if finite or self.finished else "weights that are not finite were kept"
+            return None if finite else "weights that are not finite were kept"
         if self.verb == "resume" and self.finished:
-            swapped = self.kind == "swapped" and self.changed == "model.safetensors"
-            expected, _ = load_weights((self.base.other if swapped else self.base.finished)
-                                       / "model.safetensors")  # fmt: skip
-            same = all(bool((tensors[name] == expected[name]).all()) for name in expected)
+            same = _same_tensors(tensors, self.base.finished)
             return None if same else "said to be finished, with another model"
         ignore = {self.changed} if self.changed in UNSEALED else set()
         return difference(self.run, self.base.finished, ignore)
 
     def _wrong_answer(self) -> str | None:
         answer = self.out.read_bytes()
-        if self.kind == "forged":
-            return (
-                "NaN in the answer" if b"nan" in answer.lower() and self.verb == "predict" else None
-            )
-        if self.verb == "explore" and self.changed in UNSEALED:  # it shows what they say
-            return None
-        runs = [self.base.finished]
-        if self.kind == "swapped" and self.changed == "model.safetensors":
-            runs.append(self.base.other)
-        same = any(answer == self.base.answer(self.verb, run) for run in runs)
+        if self.verb == "explore" and self.changed in UNSEALED:
+            return None  # it shows what the unsealed files say
+        same = answer == self.base.answer(self.verb, self.base.finished)
         return None if same else "another answer than on the sound run"
+
+
+def _same_tensors(tensors: dict[str, Tensor], run: Path) -> bool:
+    expected, _ = load_weights(run / "model.safetensors")
+    same = (torch.equal(tensors[name], expected[name]) for name in expected)
+    return tensors.keys() == expected.keys() and all(same)

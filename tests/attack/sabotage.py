@@ -22,7 +22,6 @@ __all__ = [
     "closed_pipe",
     "full_disk",
     "full_output",
-    "setup",
 ]
 
 WHEN = ("before", "torn", "after")
@@ -126,11 +125,3 @@ def full_disk(size: int) -> None:
     """No file may grow beyond this size; what is printed is not meant."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-def setup(call: str) -> str:
-    """Python for :class:`commands.runner.ForkServer` that calls a function of this module."""
-    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    return (
-        f"import sys; sys.path.insert(0, {tests!r}); from attack import sabotage; sabotage.{call}"
-    )

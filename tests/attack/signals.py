@@ -2,14 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from signal import SIGINT, SIGKILL, SIGTERM
 
 from attack.base_runs import Base
-from attack.kills import difference, server
+from attack.children import run
+from attack.kills import difference
 from attack.runs import errors_in, refusal
-from attack.sabotage import WHEN, setup
+from attack.sabotage import (
+    WHEN,
+    at_function_call,
+    at_system_call,
+    closed_pipe,
+    full_disk,
+    full_output,
+)
 from attack.verdict import Finding, Verdict
 from commands.runner import Outcome
 
@@ -36,9 +45,8 @@ class Verb:
     resume: tuple[str, ...] = ()
     whole: bool = False
 
-    def run(self, before: str = "") -> Outcome:
-        server().start(*self.args, *(self.resume if self.out.exists() else ()), before=before)
-        return server().wait()
+    def run(self, before: Callable[[], None] = lambda: None) -> Outcome:
+        return run(*self.args, *(self.resume if self.out.exists() else ()), before=before)
 
 
 def _verbs(base: Base, folder: Path) -> dict[str, Verb]:
@@ -87,9 +95,9 @@ def interrupted(random: Random, folder: Path, shared: Path) -> Finding:
 def _signal(verb: Verb, random: Random, folder: Path) -> Finding:
     sent = random.choice([SIGINT, SIGTERM, SIGKILL])
     if random.random() < 0.5:
-        before = setup(f"at_system_call({random.randint(1, 40)}, {random.choice(WHEN)!r}, {sent})")
+        before = partial(at_system_call, random.randint(1, 40), random.choice(WHEN), sent)
     else:
-        before = setup(f"at_function_call({int(10 ** random.uniform(2, 5.3))}, {sent})")
+        before = partial(at_function_call, int(10 ** random.uniform(2, 5.3)), sent)
     old = _old_file(verb, random)
     outcome = verb.run(before)
     if outcome.code not in (0, 2, *ENDS[sent]):
@@ -101,7 +109,7 @@ def _signal(verb: Verb, random: Random, folder: Path) -> Finding:
 
 def _closed_pipe(verb: Verb, random: Random, folder: Path) -> Finding:
     old = _old_file(verb, random)
-    outcome = verb.run(setup("closed_pipe()"))
+    outcome = verb.run(closed_pipe)
     if errors_in(outcome.err):
         return Finding(Verdict.INTERNAL, f"not quiet, {outcome.code}: {outcome.err[-300:]}")
     return _again(verb, old, outcome)
@@ -110,14 +118,14 @@ def _closed_pipe(verb: Verb, random: Random, folder: Path) -> Finding:
 def _full_output(verb: Verb, random: Random, folder: Path) -> Finding:
     """Standard output goes to a file on a full disk."""
     old = _old_file(verb, random)
-    outcome = verb.run(setup("full_output()"))
+    outcome = verb.run(full_output)
     return refusal(outcome) or _again(verb, old, outcome)
 
 
 def _full_disk(verb: Verb, random: Random, folder: Path) -> Finding:
     """No file may grow beyond some size."""
     old = _old_file(verb, random)
-    outcome = verb.run(setup(f"full_disk({int(10 ** random.uniform(3, 5))})"))
+    outcome = verb.run(partial(full_disk, int(10 ** random.uniform(3, 5))))
     return refusal(outcome) or _again(verb, old, outcome)
 
 
@@ -132,8 +140,7 @@ def _bad_target(verb: Verb, random: Random, folder: Path) -> Finding:
     else:
         targets += [folder / "file"]
     args = [random.choice(targets) if arg == verb.out else arg for arg in verb.args]
-    server().start(*args)
-    outcome = server().wait()
+    outcome = run(*args)
     if (folder / "file").read_text() != "mine":
         return Finding(Verdict.LOST, "a file in the way was changed")
     if outcome.code == 0:
@@ -165,8 +172,7 @@ def _again(verb: Verb, old: bytes | None, outcome: Outcome) -> Finding:
         return Finding(Verdict.LOST, "the output is neither the old one nor complete")
     again = verb.run()
     if again.code == 2 and verb.resume and verb.out.exists():  # nothing to resume yet: start
-        server().start(*verb.args)
-        started = server().wait()
+        started = run(*verb.args)
         if started.code == 2 and "finished" not in started.err:
             why = f"neither {verb.resume[0]} ({again.err}) nor a start ({started.err}) works"
             return Finding(Verdict.LOST, why)

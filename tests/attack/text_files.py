@@ -90,7 +90,13 @@ def _fits_blanks(rows: list[list[str]]) -> bool:
 def _lines(rows: list[list[str]], style: Style, random: Random, hash_first: bool) -> list[str]:
     """Lines of cells between delimiters, padded in the first row if anywhere."""
     first = rows[0] if rows else []
-    plain = [i for i, cell in enumerate(first) if not _needs_quotes(cell, style.delimiter)]
+    plain = [
+        i
+        for i, cell in enumerate(first)
+        if not _needs_quotes(cell, style.delimiter)
+        and cell == cell.strip(BLANKS)
+        and not (i == 0 and cell.startswith("#"))
+    ]
     padded = bool(plain and style.padding) and not any(set(cell) & set("\r\n") for cell in first)
     sure = random.choice(plain) if padded else -1  # this cell shows that the blanks are layout
     lines = []

@@ -37,13 +37,13 @@ class Finding:
         return self.verdict in FAILURES
 
 
-LONGEST_MESSAGE = 600  # characters; more is no message that anyone reads
+LONGEST_MESSAGE = 600  # characters on a screen; more is no message that anyone reads
 
 
-def one_line_error(text: str) -> Finding:
+def one_line_error(text: str, longest: float = LONGEST_MESSAGE) -> Finding:
     """Judge the message of an error that is meant for a user."""
     if "\n" in text.strip("\n") or not text.strip():
         return Finding(Verdict.INTERNAL, f"not one line: {text[:200]!r}")
-    if len(text) > LONGEST_MESSAGE:
+    if len(text) > longest:
         return Finding(Verdict.INTERNAL, f"{len(text)} characters in one message: {text[:100]!r}…")
     return Finding(Verdict.CLEAN)

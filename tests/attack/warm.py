@@ -1,4 +1,4 @@
-"""Loaded into the process that forks: use everything once, so that no child loads it again."""
+"""Use everything once, so that the processes forked from here have it loaded and compiled."""
 
 import tempfile
 from pathlib import Path
@@ -7,9 +7,14 @@ from attack.stand_ins import install
 from commands.conftest import write_graph
 from commands.runner import call, train
 
-install()
-with tempfile.TemporaryDirectory() as _name:
-    _folder = Path(_name)
-    assert train(_folder / "run", graph=write_graph(_folder / "graph"), epochs=2).code == 0
-    for _verb in ("predict", "measure", "explore"):
-        assert call(_verb, _folder / "run", "--out", _folder / _verb).code == 0
+__all__ = ["warm_up"]
+
+
+def warm_up() -> None:
+    """Train a little and run the other verbs; what is slow is replaced in this process."""
+    install()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        assert train(folder / "run", graph=write_graph(folder / "graph"), epochs=2).code == 0
+        for verb in ("predict", "measure", "explore"):
+            assert call(verb, folder / "run", "--out", folder / verb).code == 0

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -79,14 +80,11 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 SERVER = """
-import contextlib, importlib, io, json, os, sys, tempfile
+import contextlib, io, json, os, sys, tempfile
 import lgdgcn.analysis.plots, lgdgcn.commands.predict, lgdgcn.commands.train, lgdgcn.kernels.cpu
 from lgdgcn.cli import main
 
 lgdgcn.analysis.plots.tsne_map = lambda points, seed: points[:, :2]  # t-SNE is not what is tested
-
-for name in sys.argv[1:]:
-    importlib.import_module(name)
 
 with tempfile.TemporaryDirectory() as folder:  # load what is compiled once, not in every fork
     sys.argv = ["lgdgcn", "train", "synthetic:nodes=60,classes=3,factors=2"]
@@ -103,7 +101,6 @@ for line in sys.stdin:
         sys.argv = ["lgdgcn", *job["args"]]
         code = 0
         try:
-            exec(job["before"], {})
             main()
         except SystemExit as end:
             code = end.code or 0
@@ -118,38 +115,42 @@ for line in sys.stdin:
 
 
 class ForkServer:
-    """A process that has everything loaded and runs each command line in a fork of its own.
+    """A process that has everything loaded and runs each command line in a fork of its own."""
 
-    Args:
-        modules: What else to load.
-    """
-
-    def __init__(self, *modules: str) -> None:
+    def __init__(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, *modules],
+            [sys.executable, "-c", SERVER],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
+        self.running: int | None = None
 
-    def start(self, *args: object, before: str = "") -> int:
-        """Start ``lgdgcn ARGS`` and return its process id; ``before`` is Python to run first."""
+    def start(self, *args: object) -> int:
+        """Start ``lgdgcn ARGS`` and return its process id.
+
+        What a failed test left running is killed first.
+        """
+        if self.running is not None:
+            os.kill(self.running, signal.SIGKILL)
+            self.wait()
         files = {name: str(Path(self.folder.name) / name) for name in ("out", "err")}
-        job = {"args": [*map(str, args)], "before": before, **files}
-        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.write(json.dumps({"args": [*map(str, args)], **files}) + "\n")
         self.process.stdin.flush()
-        self.pid = int(self.process.stdout.readline())
-        return self.pid
+        self.running = int(self.process.stdout.readline())
+        return self.running
 
     def wait(self) -> Outcome:
         """Wait for its end; the code is negative where a signal ended it."""
-        code = int(self.process.stdout.readline())
+        code, self.running = int(self.process.stdout.readline()), None
         out, err = (Path(self.folder.name, name).read_text() for name in ("out", "err"))
         return Outcome(code, out, err)
 
     def close(self) -> None:
+        if self.running is not None:
+            os.kill(self.running, signal.SIGKILL)
         self.process.stdin.close()
         self.process.wait(timeout=60)
         self.process.stdout.close()

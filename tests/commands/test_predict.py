@@ -234,6 +234,19 @@ def test_no_run_there(tmp_path):
     assert content(tmp_path) == {}
 
 
+@pytest.mark.parametrize("verb", ["predict", "measure", "explore", "resume"])
+def test_the_model_of_another_run_with_its_seal_is_refused(tmp_path, verb):
+    for name, seeds in (("run", 1), ("other", 2)):
+        assert train(tmp_path / name, "--seeds", seeds, epochs=2 + seeds).code == 0
+    for name in ("model.safetensors", "model.safetensors.sha256"):
+        (tmp_path / "run" / name).write_bytes((tmp_path / "other" / name).read_bytes())
+    if verb == "resume":
+        outcome = train(tmp_path / "run", "--resume", epochs=3)
+    else:
+        outcome = call(verb, tmp_path / "run", "--out", tmp_path / "answer.html")
+    outcome.refused("model.safetensors", "another run" if verb == "resume" else "is not the model")
+
+
 def test_a_damaged_model_or_configuration(finished, tmp_path):
     source, _ = finished
     for name in ("model.safetensors", "model.safetensors.sha256", "config.toml"):

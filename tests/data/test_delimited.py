@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from lgdgcn.data.delimited import read_delimited
 from lgdgcn.data.user_graph import read_graph
 from lgdgcn.errors import InputError, LGDWarning
 
@@ -130,12 +131,19 @@ def test_any_text_comes_back(tmp_path_factory, ids, labels, shape, quoting, end)
 
 
 def test_blanks_are_layout_if_the_first_row_has_them(tmp_path):
-    (tmp_path / "nodes.csv").write_text('id , label\na, x\n" b ",  y y \n')
+    (tmp_path / "nodes.csv").write_text('id , label\na,\t x\n" b ",  y y \n')
     (tmp_path / "edges.csv").write_text('a, " b "\n')
     data = read(tmp_path)
     assert data.node_ids == ["a", " b "]
     assert data.classes == ["x", "y y"]
     assert named_edges(data) == pairs_of(("a", " b "))
+
+
+def test_half_an_edge_of_a_node_called_like_a_comment_is_no_comment(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,label\n#,x\na,y\n")
+    (tmp_path / "edges.tsv").write_text("#\t\n")
+    with pytest.raises(InputError, match=r"edges\.tsv line 1: 1 cells"):
+        read(tmp_path)
 
 
 def test_blanks_around_the_cells_of_an_edge_do_not_matter_if_the_node_has_none(tmp_path):
@@ -199,3 +207,26 @@ def test_messages_stay_short_whatever_the_names(tmp_path, nodes, edges):  # D28
     with pytest.raises(InputError) as caught:
         read(tmp_path, None, require_labels=True)
     assert len(str(caught.value)) < 600 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "row",
+    ['"a\nb ",x', '"say ""hi"" ",x', '"say ""hi""",x '],
+    ids=ascii,
+)
+def test_blanks_in_quotes_stay_beside_blanks_that_are_layout(tmp_path, row):
+    """A padded header means padded cells, but what is in quotes is as it was written."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"id, label\n{row}\n", newline="")
+    (_, cells) = [*read_delimited(path, lambda *_: None)][1]
+    expected = next(csv.reader(io.StringIO(row, newline=""), skipinitialspace=True))
+    assert cells[0] == expected[0]
+    assert cells[1] == expected[1].strip()
+
+
+@pytest.mark.parametrize("mark", [b"\xef", b"\xef\xbb"])
+def test_half_a_byte_order_mark_is_no_text(tmp_path, mark):
+    path = tmp_path / "t.csv"
+    path.write_bytes(mark)
+    with pytest.raises(InputError, match="not UTF-8"):
+        list(read_delimited(path, lambda *_: None))

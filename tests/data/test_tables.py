@@ -48,6 +48,19 @@ def test_text_without_width_is_refused(tmp_path, key, kind):  # D11
         read(tmp_path)
 
 
+def test_arrays_that_a_damaged_zip_directory_hides_are_missed(tmp_path):
+    """The length of an entry's comment, if a bit of it flips, swallows the entries behind it."""
+    np.savez(tmp_path / "nodes.npz", x=np.ones((2, 1)), y=[0, 1], classes=["b", "a"])
+    content = bytearray((tmp_path / "nodes.npz").read_bytes())
+    *_, entry, last = [i for i in range(len(content)) if content[i : i + 4] == b"PK\1\2"]
+    end = content.rindex(b"PK\5\6")
+    content[entry + 32 : entry + 34] = (end - last).to_bytes(2, "little")
+    (tmp_path / "nodes.npz").write_bytes(content)
+    (tmp_path / "edges.csv").write_text("0,1\n")
+    with pytest.raises(InputError, match=r"nodes\.npz is damaged: 2 of 3 arrays are listed"):
+        read(tmp_path)
+
+
 @pytest.mark.parametrize("key", ["x", "y", "train_mask"])
 def test_rows_without_columns_are_refused(tmp_path, key):  # D11
     archive(tmp_path / "nodes.npz", **{key: member({"descr": "<f4", "shape": (10**12, 0)})})

@@ -410,3 +410,39 @@ def test_feature_columns_keep_their_names(tmp_path):
     assert graph.x.tolist() == [[1, 2], [3, 4]]
     assert "feature_names" not in read_graph(tmp_path, features="degree")
     assert "feature_names" not in read_graph(tmp_path, features="identity")
+
+
+def test_indices_of_sparse_features_are_whole_numbers(tmp_path):
+    arrays = {
+        "x_data": np.ones(2),
+        "x_indices": np.zeros(2, int),
+        "x_indptr": np.arange(3).astype(complex),
+        "x_shape": np.array([2, 1]),
+        "y": np.array([0, 1]),
+    }
+    np.savez(tmp_path / "nodes.npz", **arrays)
+    np.savez(tmp_path / "edges.npz", edge_index=np.array([[0], [1]]))
+    with pytest.raises(InputError, match="x_indptr has type complex128, not whole numbers"):
+        read_graph(tmp_path)
+
+
+def test_one_column_of_labels_is_a_label_not_two_classes(tmp_path):
+    rows = "".join(f"n{i},{i % 2},{i}\n" for i in range(6))
+    (tmp_path / "nodes.csv").write_text("id,label:urgent,f\n" + rows)
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    data = read_graph(tmp_path)
+    assert data.classes == ["urgent"]
+    assert data.y.tolist() == [[0.0], [1.0]] * 3
+
+
+def test_a_split_of_blanks_is_no_split(tmp_path):
+    rows = "".join(
+        f"n{i},{i % 2},{i},{split}\n" for i, split in enumerate([" train ", "val", "  "])
+    )
+    (tmp_path / "nodes.csv").write_text("id,label,f,split\n" + rows)
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    data = read_graph(tmp_path)
+    assert [data.train_mask.tolist(), data.val_mask.tolist()] == [
+        [True, False, False],
+        [False, True, False],
+    ]

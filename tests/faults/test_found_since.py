@@ -258,22 +258,28 @@ def quick_measures(monkeypatch):
 
 
 DOUBTS = {
-    "exploding": "diverged.* lr|lr.* diverged",
-    "majority": "majority|most frequent",
-    "first epoch": "first epoch|epoch 1",
+    "majority": "that of the most common class for every node",
+    "first epoch": "the kept epoch is the first of",
 }
+
+
+def test_fault_45_a_loss_that_explodes_but_stays_finite_is_no_result(tmp_path):
+    """A training that has exploded ends with exit code 3 and the likely cause, without a score."""
+    outcome = train(tmp_path / "run", "--set", "lr=1000", graph=saved(tmp_path / "g", **arrays(18)))
+    assert outcome.code == 3
+    assert re.search("diverged.* lower lr", " ".join(outcome.err.split()))
+    assert not (tmp_path / "run/result.json").exists()
 
 
 @pytest.mark.usefixtures("quick_measures")
 @pytest.mark.parametrize("kind", DOUBTS)
 def test_fault_45_a_score_that_means_nothing_is_said_everywhere(tmp_path, kind):
-    """An exploding loss, the most frequent class and a kept first epoch are warned of.
+    """A score no better than the most common class and a kept first epoch are warned of.
 
     The warning has the likely cause, and is in the table, in ``result.json`` and on the page.
     """
-    args, graph = ["--set", "lr=1000"], arrays(18)
+    args, graph = [], arrays(18)
     if kind == "majority":  # nothing to learn from but how frequent the classes are
-        args = []
         graph |= {"x": np.ones_like(graph["x"]), "y": np.array([0, 0, 0, 0, 1, 2] * 3)}
         graph |= {split: np.arange(18) // 6 == i for i, split in enumerate(SPLITS)}
     elif kind == "first epoch":  # steps too small for any score to change
@@ -283,7 +289,7 @@ def test_fault_45_a_score_that_means_nothing_is_said_everywhere(tmp_path, kind):
     assert outcome.code == 0, outcome
     assert call("explore", tmp_path / "run").code == 0
     files = [(tmp_path / "run" / name).read_text() for name in ("result.json", "explore.html")]
-    for text in (outcome.err, outcome.out, *files):
+    for text in (outcome.out, *files):
         assert re.search(DOUBTS[kind], " ".join(text.split()))
 
 
@@ -346,7 +352,7 @@ def test_fault_46_a_file_of_another_size_is_said(at_home):
 # 47
 
 
-AMOUNT = r"\d+(\.\d+)? ?[GTP]i?B"
+AMOUNT = r"\d+(\.\d+)?(e\+\d+)? ?[GTP]i?B"
 
 
 @pytest.mark.parametrize(
@@ -358,7 +364,7 @@ def test_fault_47_memory_is_estimated_before_it_is_taken(tmp_path, model, settin
 
     Progress of work above five seconds is not tested here, where nothing takes so long.
     """
-    args = ["--model", model, "--set", f"{setting}=1000000000000"]
+    args = ["--model", model, "--set", f"{setting}=1000000000"]
     outcome = call("train", GRAPH, *args, "--out", tmp_path / "run")
     outcome.refused(setting)
     assert re.search(AMOUNT, outcome.err)
@@ -375,5 +381,5 @@ def test_fault_47_a_wide_sparse_matrix_is_refused_in_one_line(tmp_path):
     }
     graph = saved(tmp_path / "graph", x=None, **parts)
     outcome = train(tmp_path / "run", graph=graph)
-    assert outcome.refused(str(graph))
+    assert outcome.refused("features")
     assert re.search(AMOUNT, outcome.err)

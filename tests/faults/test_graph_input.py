@@ -31,11 +31,13 @@ def same(model, other) -> bool:
 
 @contextmanager
 def warned(*words: str):
-    """Expect exactly one warning for each of these words, and no other."""
+    """Expect one warning for each of these words, and no other but those about scores (45)."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LGDWarning)
         yield
-    said = [str(warning.message) for warning in caught if warning.category is LGDWarning]
+    about_scores = ("nothing was learned", "the kept epoch is", "all nodes have the same")
+    messages = [str(warning.message) for warning in caught if warning.category is LGDWarning]
+    said = [text for text in messages if not any(words in text for words in about_scores)]
     assert len(said) == len(words), said
     assert all(word in message for word, message in zip(words, said, strict=True)), said
 

@@ -111,7 +111,7 @@ def test_fault_37_archives_and_downloads_cannot_do_harm(tmp_path, monkeypatch):
     graph = saved(tmp_path / "npz")
     np.savez_compressed(graph / "nodes.npz", x=np.zeros((12, 10**5)), y=arrays()["y"])
     train(tmp_path / "run", graph=graph).refused("nodes.npz: 96", "bytes unpacked")
-    monkeypatch.setattr("lgdgcn.data.tables.LONGEST_LINE", 10**6)
+    monkeypatch.setattr("lgdgcn.data.delimited.LONGEST_LINE", 10**6)
     (write_graph(tmp_path / "gz") / "nodes.csv").unlink()
     (tmp_path / "gz/nodes.csv.gz").write_bytes(gzip.compress(b"id,f1\n" + b"1" * 10**7))
     train(tmp_path / "run", graph=tmp_path / "gz").refused("nodes.csv.gz line 2: too long")

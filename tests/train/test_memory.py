@@ -38,7 +38,6 @@ HUGE = [
     ("gcn", "hidden_channels=2147483647", "lower hidden_channels (now 2147483647)"),
     ("gat", "heads=1000000000", "lower heads (now 1000000000)"),
     ("monet", "kernel_size=1000000000", "lower kernel_size (now 1000000000)"),
-    ("appnp", "propagation=2000000000", "lower propagation (now 2000000000)"),
 ]
 
 

@@ -324,6 +324,8 @@ def test_a_score_of_an_earlier_version_is_not_compared(tmp_path):
     assert meta.pop("selection") == "average_precision"
     checkpoint.save(path, tensors, meta)
     words = r"selection: \(absent\) -> \"average_precision"
+    run = '[run]\ndataset = "toy"\nmodel = "gcn"\nseeds = 1\nsplit = "standard"\n[settings]\n'
+    (tmp_path / "run/config.toml").write_text(run)
     resumed = RunFolder(tmp_path / "run", resume=True)
     with resumed as folder, pytest.raises(CheckpointError, match=words):
         train_seed(data, SETTINGS, "gcn", 0, CPU, folder)

@@ -13,6 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.commands.console import epoch_progress, out, percent, plain, print_table
+from lgdgcn.commands.finished_run import check_is_of_result
 from lgdgcn.config import (
     Settings,
     from_toml,
@@ -184,6 +185,7 @@ def _train_one(
         "metric": trained.task.metric,
         **summary(runs),
         "factors": _factor_scores(trained, load(0), source.name, folder),
+        "model_sha256": checkpoint.weights_sha256(folder.model),
     }
     folder.write_result(result)
     _remove_checkpoints(folder, seeds)
@@ -214,6 +216,15 @@ def _finished(folder: RunFolder, load: Callable[[int], Data], what: Result, seed
             "train again with --overwrite or another --out"
         )
     _check_model(folder)
+    epochs = sum(run["epochs"] for run in runs)
+    lines = folder.metrics.read_bytes().count(b"\n") if folder.metrics.is_file() else 0
+    if lines != epochs:
+        warnings.warn(
+            f"{folder.metrics} has {lines} of {epochs} epochs, the others are lost; the model and "
+            "its result are whole",
+            LGDWarning,
+            stacklevel=2,
+        )
     _remove_checkpoints(folder, seeds)
     return result
 
@@ -226,6 +237,7 @@ def _check_model(folder: RunFolder) -> None:
         about = {"model": config["run"]["model"], "settings": config["settings"]}
         if found := differences({key: meta.get(key) for key in about}, about):
             raise CheckpointError(f"{folder.model} is of another run: {'; '.join(found)}")
+        check_is_of_result(folder)
     except CheckpointError as error:
         raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None
 

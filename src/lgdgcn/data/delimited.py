@@ -47,6 +47,7 @@ def read_delimited(
     first = _first_row(lines, texts, known)
     if first is None:
         return
+    lines.row = [first]
     columns = blank = 0
     for number, cells in _rows(lines, chain([first], texts), first, known or ()):
         columns = columns or len(cells)
@@ -77,19 +78,28 @@ def _rows(
             if len(cells) == 1 and not lines.text.strip(LAYOUT):
                 cells = []  # only blanks, not even quotes
             elif padded:
-                cells = [_unpadded(cell, lines.text) for cell in cells]
+                quoted = QUOTED.findall("".join(lines.row))  # a cell may have several lines
+                cells = [_unpadded(cell, quoted) for cell in cells]
+            lines.row.clear()
             yield skipped + reader.line_num, cells
     except csv.Error as error:
         raise _not_csv(path, skipped + reader.line_num, error) from None
 
 
 class _Lines:
-    """The lines of a text file one by one; ``text`` is the last and ``number`` counts them."""
+    """The lines of a text file one by one.
+
+    Attributes:
+        number: How many there were.
+        text: The last one.
+        row: Those since the last row ended, which its reader clears.
+    """
 
     def __init__(self, path: Path, advance: Advance) -> None:
         self.path, self.advance = path, advance
         self.number = 0
         self.text = ""
+        self.row: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
         path = self.path
@@ -98,10 +108,13 @@ class _Lines:
                 size = max(1, path.stat().st_size)
                 unpacked = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
                 # with newline="" line ends inside quotes stay what they are
-                text = io.TextIOWrapper(unpacked, encoding="utf-8-sig", newline="")
+                text = io.TextIOWrapper(unpacked, encoding="utf-8", newline="")
                 while line := text.readline(LONGEST_LINE):
                     self.number += 1
+                    if self.number == 1:  # "utf-8-sig" would also take half a mark for nothing
+                        line = line.removeprefix("\ufeff")
                     self.text = line
+                    self.row.append(line)
                     if len(line) == LONGEST_LINE:
                         raise InputError(f"{path} line {self.number}: too long; not a table")
                     if self.number % 4096 == 0:
@@ -152,7 +165,8 @@ def _delimiter(path: Path, first: str) -> str:
 
 
 def _first_cell(text: str, delimiter: str) -> str:
-    return text.rstrip("\r\n").split(delimiter)[0]
+    text = text.rstrip("\r\n")
+    return (re.split("[ \t]", text) if delimiter == " " else text.split(delimiter))[0]
 
 
 def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:
@@ -163,10 +177,16 @@ def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:
     return any(cell != cell.strip(BLANKS) for cell in cells)
 
 
-def _unpadded(cell: str, text: str) -> str:
-    """A cell without blanks behind it; the reader has left out those before it."""
-    if cell.endswith((" ", "\t")) and f'{cell}"' not in text:
-        return cell.rstrip(BLANKS)
+def _unpadded(cell: str, quoted: list[str]) -> str:
+    """A cell without the blanks around it; the reader has left out spaces before it.
+
+    Args:
+        cell: The cell.
+        quoted: All that is in quotes in its row, which keeps its blanks.
+    """
+    escaped = cell.replace('"', '""')
+    if cell != cell.strip(BLANKS) and f'"{escaped}"' not in quoted:
+        return cell.strip(BLANKS)
     return cell
 
 

@@ -61,7 +61,8 @@ def canonical_labels(
     rows = values.shape[0] if values.ndim else 0
     if rows != num_nodes:
         raise InputError(f"y has {rows} rows but x has {num_nodes}; give one label per node")
-    if values.ndim == 2 and values.shape[1] == 1:
+    one_label = classes is not None and len(classes) == 1  # 0/1 of it, not classes 0 and 1
+    if values.ndim == 2 and values.shape[1] == 1 and not one_label:
         values = values[:, 0]
     if values.ndim == 1 and values.dtype.kind == "O":
         return _from_names(values.tolist(), classes)

@@ -4,6 +4,7 @@ Readers stream, keep line numbers for messages, stop before the memory is full, 
 but ``InputError``.
 """
 
+import os
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
@@ -142,7 +143,9 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     """All arrays of an npz file; one that holds Python objects is refused unread."""
     try:
         with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
+            members = archive.infolist()
+            _check_count(path, len(members), len(archive.comment))
+        size = sum(member.file_size for member in members)
         if size > MAX_BYTES:
             raise InputError(f"{path}: {size} bytes unpacked, more than {MAX_BYTES}; not read")
         with np.load(path, allow_pickle=False) as file:
@@ -157,10 +160,25 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     except InputError:
         raise
     except Exception as error:  # a damaged zip or array header raises almost anything
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(
             f"{path} cannot be read ({reason}); save plain arrays with numpy.savez"
         ) from None
+
+
+def _check_count(path: Path, found: int, comment: int) -> None:
+    """Refuse a zip directory in which a damaged length hides entries.
+
+    The end record, 22 bytes before the comment, says how many there are; ``zipfile`` skips it.
+    """
+    with open(path, "rb") as file:
+        file.seek(-22 - comment + 10, os.SEEK_END)
+        expected = int.from_bytes(file.read(2), "little")
+    if found != expected:
+        raise InputError(
+            f"{path} is damaged: {found} of {expected} arrays are listed; save it again with "
+            "numpy.savez"
+        )
 
 
 def _row(path: Path, line: int, names: list[str], cells: list[str], at: list[int]) -> Matrix:
@@ -233,7 +251,7 @@ def _parquet_rows(path: Path, advance: Advance) -> Iterator[tuple[int, list[str]
     except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split())[:200]
         raise InputError(f"{path} cannot be read ({reason}); save it again as parquet") from None
 
 

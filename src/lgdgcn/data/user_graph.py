@@ -164,11 +164,11 @@ def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
 def _split_masks(table: Table, column: str) -> dict[str, Any]:
     numbers = np.empty(len(table.lines), dtype=np.int64)
     for row, cell in enumerate(table.text[column]):
-        if cell.lower() not in SPLIT_NAMES:
+        if cell.strip().lower() not in SPLIT_NAMES:
             raise InputError(
                 f"{table.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
             )
-        numbers[row] = SPLIT_NAMES[cell.lower()]
+        numbers[row] = SPLIT_NAMES[cell.strip().lower()]
     return {f"{split}_mask": numbers == i for i, split in enumerate(SPLITS)}
 
 
@@ -182,8 +182,9 @@ def _nodes_from_arrays(path: Path) -> dict[str, Any]:
             raise InputError(f"{path} has CSR parts of x but {found}; give all four or x alone")
         data, indices, indptr, shape = (arrays.pop(part) for part in CSR_PARTS)
         try:
-            if shape.dtype.kind not in "iu":
-                raise TypeError(f"x_shape has type {shape.dtype}")
+            for name, array in (("x_indices", indices), ("x_indptr", indptr), ("x_shape", shape)):
+                if array.dtype.kind not in "iu":
+                    raise TypeError(f"{name} has type {array.dtype}, not whole numbers")
             size = tuple(int(n) for n in shape)
             values["x"] = scipy.sparse.csr_matrix((data, indices, indptr), shape=size)
         except (TypeError, ValueError, OverflowError) as error:

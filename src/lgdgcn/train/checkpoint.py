@@ -31,6 +31,7 @@ __all__ = [
     "remove",
     "save",
     "save_weights",
+    "weights_sha256",
 ]
 
 SCHEMA = 1  # raise it when an older reader would misread the file
@@ -143,6 +144,11 @@ def load_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         CheckpointError: The file is missing, damaged or of another kind.
     """
     return _read(path, _WEIGHTS)
+
+
+def weights_sha256(path: Path) -> str:
+    """The sha256 that :func:`save_weights` wrote beside a file of weights."""
+    return _sealed(path)[0]
 
 
 def refuse_foreign(path: Path) -> None:
