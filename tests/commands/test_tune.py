@@ -2,19 +2,17 @@
 
 import csv
 import io
+import multiprocessing
 import os
 import re
 import shlex
 import shutil
 import signal
-import sqlite3
-import subprocess
-import sys
 import time
 import tomllib
 import warnings
 from collections import Counter
-from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -33,7 +31,7 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
 from lgdgcn.tune import processes, search
 from lgdgcn.tune.space import read_space
-from tune.processes import stop_hearts
+from tune.processes import kill, stop_hearts
 
 GRAPH = "synthetic:nodes=60,factors=2,classes=3"
 NAME = "synthetic_nodes_60_factors_2_classes_3-mlp"
@@ -236,10 +234,10 @@ def test_a_folder_is_known_by_what_it_holds(tmp_path):
 # Workers
 
 
-def job_without_study(tmp_path, storage=None):
-    chosen = command._space(None, "mlp", None, True, {})
+def job_without_study(tmp_path, storage=None, space=None):
+    chosen = command._space(space, "mlp", None, True, {})
     problem = search.SearchProblem(GraphSource(GRAPH), "mlp", chosen, 3, torch.device("cpu"))
-    return processes.SearchJob(problem, "absent", storage or str(tmp_path / "absent.db"), 1, True)
+    return processes.SearchJob(problem, NAME, storage or str(tmp_path / "absent.db"), 1, True)
 
 
 def test_a_worker_that_fails_says_why_and_is_missed(tmp_path, capfd):
@@ -249,7 +247,7 @@ def test_a_worker_that_fails_says_why_and_is_missed(tmp_path, capfd):
     ):
         pass
     (line,) = [line for line in capfd.readouterr().err.splitlines() if line.startswith("lgdgcn: ")]
-    assert line.startswith("lgdgcn: worker 2: there is no study absent in ")
+    assert line.startswith(f"lgdgcn: worker 2: there is no study {NAME} in ")
 
 
 def test_a_worker_whose_database_fails_says_so_in_one_line(tmp_path, capsys, monkeypatch):
@@ -315,71 +313,46 @@ def test_a_database_that_fails_at_any_read_is_one_line(tmp_path, monkeypatch):
             assert failed.refused("the study's database", "failed: gone", code=code)
 
 
-def test_two_workers(tmp_path, monkeypatch):
+def first_process(job, space, shipped, claimed):
+    """What a search does until its first trials train."""
+    study = job.open(resume=False)
+    command._enqueue_starts(study, space, shipped)
+    job.worker(study).ask(3)
+    claimed.set()
+    signal.pause()
+
+
+def test_two_workers_go_on_where_a_killed_one_was(tmp_path, monkeypatch):
     monkeypatch.setattr(torch, "set_num_threads", lambda count: None)
+    fork = multiprocessing.get_context("fork")
+    claimed = fork.Event()
+    (tmp_path / "space.toml").write_text(SPACE)
+    job = job_without_study(tmp_path, str(tmp_path / "out/study.db"), tmp_path / "space.toml")
+    args = (replace(job, trials=10), job.problem.space, preset("synthetic", "mlp"), claimed)
+    process = fork.Process(target=first_process, args=args)
+    process.start()
+    assert claimed.wait(60)
+    kill(process)
+    assert [t.state.name for t in trials_of(tmp_path)] == ["RUNNING"] * 3
+    stop_hearts(str(tmp_path / "out/study.db"))
 
     def with_company(problem, study, worker, *more):
-        deadline = time.monotonic() + 60
-        while not study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
+        deadline = time.monotonic() + 120
+        while len({t.user_attrs.get("claimed_by") for t in study.trials} - {None}) < 2:
             assert time.monotonic() < deadline
-            time.sleep(0.05)
+            time.sleep(0.1)
         search.search(problem, study, worker, *more)
 
     monkeypatch.setattr(command, "search", with_company)
-    outcome = tune(tmp_path, "--workers", 2, trials=10)
+    outcome = tune(tmp_path, "--resume", "--workers", 2, trials=10)
     assert outcome.code == 0, outcome
-    done = [t for t in trials_of(tmp_path) if t.state.name == "COMPLETE"]
-    assert len(done) == len({t.params["lr"] for t in done}) == 10
-    assert len({t.user_attrs["claimed_by"] for t in done}) == 2
-
-
-HANGS = """
-import signal
-from lgdgcn.cli import main
-from lgdgcn.commands import tune
-
-def hang(problem, study, worker, *more):
-    worker.ask(3)
-    signal.pause()
-
-tune.search = hang  # of the first process; the worker it spawns searches
-if __name__ == "__main__":
-    main()
-"""
-
-
-def claimers(folder: Path) -> set[int]:
-    """Process ids of the workers that have claimed trials."""
-    query = "SELECT value_json FROM trial_user_attributes WHERE key = 'claimed_by'"
-    address = f"file:{folder}/study.db?mode=ro"
-    with suppress(sqlite3.OperationalError), sqlite3.connect(address, uri=True) as base:
-        return {int(name.split(":")[1]) for (name,) in base.execute(query)}
-    return set()  # there is no study yet
-
-
-def test_a_killed_first_process_and_its_worker_lose_no_trial(tmp_path):
-    (tmp_path / "space.toml").write_text(SPACE)
-    (tmp_path / "main.py").write_text(HANGS)
-    how = ["--model", "mlp", "--trials", "10", "--workers", "2", "--space", "space.toml"]
-    command = [sys.executable, "main.py", "tune", GRAPH, *how, "--out", "out"]
-    first = subprocess.Popen(command, cwd=tmp_path)
-    try:
-        deadline = time.monotonic() + 200
-        while len(workers := claimers(tmp_path / "out")) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        (worker,) = workers - {first.pid}
-        os.kill(worker, signal.SIGKILL)  # at whatever it does
-    finally:
-        first.kill()
-        first.wait()
-    assert [t.state.name for t in trials_of(tmp_path)].count("RUNNING") >= 3
-    stop_hearts(str(tmp_path / "out/study.db"))
-    assert tune(tmp_path, "--resume", trials=10).code == 0
     trials = trials_of(tmp_path)
     done = [t for t in trials if t.state.name == "COMPLETE"]
     assert len(done) == len({t.params["lr"] for t in done}) == 10
-    assert sum(t.state.name == "FAIL" for t in trials) == len(trials) - 10 >= 3
+    assert len({t.user_attrs["claimed_by"] for t in done}) == 2
+    assert [t.state.name for t in trials if t not in done] == ["FAIL"] * 3
+    first, second = sorted(t.system_attrs["fixed_params"]["lr"] for t in trials[:2])
+    assert {first, second} < {t.params["lr"] for t in done}  # the starts are not lost
 
 
 # Models, graphs and spaces

@@ -72,17 +72,16 @@ def test_a_mistyped_url_makes_no_folder_and_shows_no_password(tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["./a:b.db", "./sqlite:x/me@home.db", "C:x.db", "a b/ü #%20?.db", "{x}/{SCHEMA_VERSION}.db"],
-)
-def test_other_names_are_files(tmp_path, monkeypatch, name):
+def test_other_names_are_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    opened(name, resume=False)
-    assert Path(name).is_file()
-    assert str(StudyAddress.read(name)) == str(Path(name))
-    with study_lock(name, "study")():
-        assert Path(f"{name}.lock").is_file()
+    for name in ("./a:b.db", "./sqlite:x/me@home.db", "C:x.db", "/abs/me@home:1.db", "runs//x.db"):
+        assert StudyAddress.read(name).file == Path(name)
+        assert str(StudyAddress.read(name)) == str(Path(name))
+    for name in ("./x:y@z/a b?#%20ü.db", "{x}/{SCHEMA_VERSION}.db"):
+        opened(name, resume=False)
+        assert Path(name).is_file()
+        with study_lock(name, "study")():
+            assert Path(f"{name}.lock").is_file()
 
 
 def test_missing_driver_names_the_extra(monkeypatch):

@@ -50,7 +50,7 @@ def storage(server: str) -> str:
 
 def test_four_workers_complete_exactly_eighty_trials(storage):
     study = opened(storage, resume=False)
-    finish(start_workers(4, storage, 80, batch=3))
+    finish(start_workers(4, storage, 80, batch=5))
     assert states(study) == ["COMPLETE"] * 80
     assert len(set(done(study))) == 80
     assert len({t.user_attrs["claimed_by"] for t in study.trials}) > 1  # a late one may find none

@@ -1,6 +1,7 @@
 """Workers that share a study, and workers that die."""
 
 import os
+import shutil
 import threading
 import time
 
@@ -24,14 +25,22 @@ from tune.processes import (
 )
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory) -> str:
+    """The file of a study without trials; not to be changed."""
+    file = str(tmp_path_factory.mktemp("empty") / "study.db")
+    opened(file, resume=False)
+    return file
+
+
 @pytest.fixture
-def storage(tmp_path) -> str:
-    return str(tmp_path / "study.db")
+def storage(tmp_path, empty) -> str:
+    return shutil.copy(empty, tmp_path)
 
 
 @pytest.fixture
 def study(storage) -> optuna.Study:
-    return opened(storage, resume=False, seed=0)
+    return opened(storage, seed=0)
 
 
 @pytest.fixture
@@ -49,7 +58,7 @@ def suggest(trials: list[optuna.Trial]) -> list[float]:
 def test_four_workers_complete_exactly_eighty_trials(study, storage):
     for _ in range(14):
         study.enqueue_trial({"x": 0.5})  # must not be taken by two
-    finish(start_workers(4, storage, 80, batch=3))
+    finish(start_workers(4, storage, 80, batch=5))
     assert states(study) == ["COMPLETE"] * 80
     assert (len(set(done(study))), done(study).count(0.5)) == (67, 14)
     assert len({t.user_attrs["claimed_by"] for t in study.trials}) > 1  # a late one may find none
@@ -131,17 +140,17 @@ def test_a_trial_without_a_first_heartbeat_or_signature_is_run_again(study, stor
 def test_workers_killed_again_and_again_lose_nothing(study, storage, monkeypatch):
     monkeypatch.setattr(workers, "MAX_DEATHS", 10)
     for seconds in (0.3, 0.5, 0.8):
-        processes = start_workers(2, storage, 60, 3, seconds=0.03)
+        processes = start_workers(2, storage, 30, 3, seconds=0.03)
         time.sleep(seconds)
         for process in processes:
             kill(process)
-    assert len(done(study)) < 60
+    assert len(done(study)) < 30
     stop_hearts(storage)
-    finish(start_workers(2, storage, 60, 5))
-    assert len(done(study)) == len(set(done(study))) == 60
+    finish(start_workers(2, storage, 30, 5))
+    assert len(done(study)) == len(set(done(study))) == 30
     lost = [t.number for t in study.trials if t.state == TrialState.FAIL]
     replaced = [t.user_attrs["replaces"] for t in study.trials if "replaces" in t.user_attrs]
-    assert len(replaced) == len(set(replaced)) <= len(lost) == len(study.trials) - 60
+    assert len(replaced) == len(set(replaced)) <= len(lost) == len(study.trials) - 30
     assert set(replaced) <= set(lost)
 
 
