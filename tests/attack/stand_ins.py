@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from experiments.tiny import cell
-from lgdgcn.experiments.exhibits import Entry, Row, Table
-
 from lgdgcn.analysis import plots
-from lgdgcn.benchmark import machine, run, worker
+from lgdgcn.benchmark import run, worker
 from lgdgcn.commands import reproduce, tune
+from lgdgcn.reproduce.exhibits import Entry, ResultRow, ResultTable, RowGroup
 from lgdgcn.storage import atomic_write
+from reproduce.tiny import cell
 
 __all__ = ["install"]
 
@@ -19,8 +18,8 @@ def install() -> None:
     plots.plot_units = _plot_units
     tune.plot_history = tune.plot_importance = lambda study, path: None
     run.in_fresh_process = _in_fresh_process
-    machine.copy_rate = lambda device: 1e10
-    machine.matrix_rate = lambda device: 1e11
+    worker.copy_rate = lambda device: 1e10
+    worker.matrix_rate = lambda device: 1e11
     reproduce.described = _described
 
 
@@ -28,10 +27,11 @@ def _plot_units(units: Any, path: Path, title: str) -> None:
     atomic_write(path, f"a figure: {title}".encode())
 
 
-def _in_fresh_process(job: Any) -> dict[str, Any]:
-    return worker.measure_machine(job) if job.row == "machine" else {"left_out": "not measured"}
+def _in_fresh_process(work: Any) -> dict[str, Any]:
+    return worker.measure_machine(work) if work.row == "machine" else {"left_out": "not measured"}
 
 
-def _described(names: Any, plan: Any) -> list[Table]:
+def _described(names: Any, plan: Any) -> list[ResultTable]:
     entry = Entry(cell("gcn", epochs=5), "micro_f1", (50.0, 1.0))
-    return [Table("table1", "Small", ("A",), (Row("All", "GCN", (entry,)),))]
+    row = ResultRow("gcn", "GCN", (entry,))
+    return [ResultTable("table1", "Small", ("A",), (RowGroup("all", "All", (row,)),))]

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import requests
-from lgdgcn.tune.storage import open_study
 
 from commands.conftest import write_graph
 from commands.runner import call, content, train
@@ -25,6 +24,7 @@ from lgdgcn.data.planetoid import file_names
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, LGDError
 from lgdgcn.train import checkpoint
+from lgdgcn.tune.study import open_study
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy as npz", "pt as npz", "planetoid", "model"])
@@ -177,8 +177,8 @@ def test_fault_39_formulas_are_quoted_and_odd_names_refused(mine, tmp_path):
         assert not {"=1+1", "+x", "-x", "@x"} & set(cells)
     for name in ("", "a b", "a/b", "../up", "ü", "x" * 65, "a\n"):
         with pytest.raises(InputError, match="1 to 64 letters"):
-            open_study(name, str(tmp_path / "study.log"), space={}, resume=False)
-    assert not (tmp_path / "study.log").exists()
+            open_study(name, str(tmp_path / "study.db"), space={}, resume=False)
+    assert not (tmp_path / "study.db").exists()
     found = train(tmp_path / "run", graph=graph, epochs=1).code
     assert found == 0
 
