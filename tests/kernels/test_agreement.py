@@ -8,7 +8,7 @@ if not torch.cuda.is_available():
 
 from lgdgcn import kernels
 from lgdgcn.errors import InputError
-from lgdgcn.kernels.incident import incident
+from lgdgcn.kernels.graph import incident
 from literal.seeds import seeds
 
 SEEDS = seeds(2)  # fresh input every time; ids show the seed

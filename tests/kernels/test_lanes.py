@@ -3,9 +3,8 @@ import pytest
 
 numba = pytest.importorskip("numba")
 
-from lgdgcn.kernels.numba_lanes import exp  # noqa: E402
-from lgdgcn.kernels.numba_shapes import shape_of  # noqa: E402
-from lgdgcn.kernels.numba_vectors import load, store  # noqa: E402
+from lgdgcn.kernels.cpu.vector_math import exp  # noqa: E402
+from lgdgcn.kernels.cpu.vectors import load, shape_of, store  # noqa: E402
 
 
 @numba.njit

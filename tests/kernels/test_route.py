@@ -107,7 +107,7 @@ def test_members_do_not_see_each_other(backend, seed):
 
 @pytest.mark.parametrize("edges", [0, 1, 10, 70, 100, 250])
 def test_gradient_in_pieces_is_the_same(monkeypatch, edges):
-    cpu_route = pytest.importorskip("lgdgcn.kernels.cpu_route")
+    cpu_route = pytest.importorskip("lgdgcn.kernels.cpu.route")
     monkeypatch.setenv("LGDGCN_BACKEND", "numba")
     z, edge_index, tau = population(SEEDS[0])
     whole = gradients(z, edge_index, tau=tau)

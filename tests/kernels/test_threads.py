@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lgdgcn import kernels
-from lgdgcn.kernels.threads import even_cuts, in_parallel
+from lgdgcn.kernels.cpu.threads import even_cuts, in_parallel
 
 
 @pytest.fixture(params=[1, 2, 3])

@@ -1,4 +1,5 @@
 import os
+from importlib import import_module
 
 import pytest
 import torch
@@ -7,12 +8,13 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when triton is first imported
 pytest.importorskip("triton")
 
-from lgdgcn.kernels import reference, triton_graph, triton_nearest
-from lgdgcn.kernels.triton_graph import aggregate, row_sums, symmetrize
-from lgdgcn.kernels.triton_nearest import nearest
+from lgdgcn.kernels import reference
+from lgdgcn.kernels.gpu import aggregate, nearest, row_sums, symmetrize
 from literal.seeds import seeds
 
 SEED = seeds(1)[0]
+aggregate_module = import_module("lgdgcn.kernels.gpu.aggregate")
+nearest_module = import_module("lgdgcn.kernels.gpu.nearest")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 pytestmark = [
@@ -29,8 +31,8 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def few_programs(monkeypatch):
     if DEVICE == "cpu":  # the interpreter is slow per program, whatever its size
-        monkeypatch.setattr(triton_nearest, "_MEASURED", 128)
-        monkeypatch.setattr(triton_graph, "_ROWS", 64)
+        monkeypatch.setattr(nearest_module, "_MEASURED", 128)
+        monkeypatch.setattr(aggregate_module, "_ROWS", 64)
 
 
 def grid(seed, *shape, steps=500):
@@ -128,8 +130,8 @@ def test_nearest_is_symmetric_to_the_bit():
     [("_GROUPS", ()), ("_UNORDERED", 100), ("_ROOM", 4), ("_BOUNDS", 1), ("_MOST_NEIGHBOURS", 4)],
 )
 def test_nearest_in_other_ways(monkeypatch, setting):
-    monkeypatch.setattr(triton_nearest, "_JOBS", 1)
-    monkeypatch.setattr(triton_nearest, *setting)
+    monkeypatch.setattr(nearest_module, "_JOBS", 1)
+    monkeypatch.setattr(nearest_module, *setting)
     check(grid(SEED, 1, 140, 6), 5)
     check(grid(SEED, 1, 140, 3, steps=3), 5)
 

@@ -1,4 +1,5 @@
 import os
+from importlib import import_module
 
 import pytest
 import torch
@@ -7,11 +8,11 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when triton is imported
 pytest.importorskip("triton")
 
-from lgdgcn.kernels import triton_route, triton_route_plan
 from literal.seeds import seeds
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SEED = seeds(1)[0]
+route_module = import_module("lgdgcn.kernels.gpu.route")
 FLAGS = [(False, True), (True, True), (False, False), (True, False)]
 TAU = (1.0, 0.5, 2.0)
 
@@ -71,7 +72,7 @@ def check(z, edge_index, *settings, outputs=2):
     wide = z.detach().double().requires_grad_()
     want = expected(wide, edge_index, *settings)
     z = z.detach().requires_grad_()
-    found = triton_route.route(z, edge_index, *settings)
+    found = route_module.route(z, edge_index, *settings)
     want, found = want[:outputs], found[:outputs]
     for a, b in zip(found, want, strict=True):
         torch.testing.assert_close(a.double(), b, rtol=1e-5, atol=1e-5)
@@ -103,13 +104,13 @@ def test_one_iteration_without_a_gradient_of_chance(uniform_start):
 
 def test_every_kernel_is_reached():
     _, edge_index = graph(SEED, channels=3, size=5)
-    known = triton_route_plan.graph(edge_index, NODES)
-    assert triton_route_plan.graph(edge_index, NODES) is known
+    known = route_module.prepare(edge_index, NODES)
+    assert route_module.prepare(edge_index, NODES) is known
     for width in (32, 64, 256):
         for rows, tiles in (
-            (known.incoming, triton_route_plan.forward_tiles(width)),
-            (known.incoming, triton_route_plan.backward_tiles(width)),
-            (known.outgoing, triton_route_plan.sum_tiles(width)),
+            (known.incoming, route_module.forward_tiles(width)),
+            (known.incoming, route_module.backward_tiles(width)),
+            (known.outgoing, route_module.sum_tiles(width)),
         ):
             assert [tile for tile, *_ in rows.spans(tiles, empty=True)] == tiles
 
@@ -118,7 +119,7 @@ def test_no_edges():
     z = torch.randn(1, 3, 2, 4, device=DEVICE)
     none = torch.empty(2, 0, dtype=torch.long, device=DEVICE)
     check(z, none, 2, torch.ones(1, device=DEVICE), False, True, outputs=1)
-    units, chance = triton_route.route(z, none, 2, torch.ones(1, device=DEVICE), False, False)
+    units, chance = route_module.route(z, none, 2, torch.ones(1, device=DEVICE), False, False)
     assert torch.equal(units, z)
     assert chance.shape == (1, 0, 2)
 
@@ -129,11 +130,11 @@ def test_pieces_layout_and_repetition_do_not_change_a_bit(monkeypatch):
 
     def run(z):
         z = z.detach().requires_grad_()
-        results = triton_route.route(z, edge_index, 2, tau, False, True)
+        results = route_module.route(z, edge_index, 2, tau, False, True)
         return *results, gradient(results, z)
 
     whole = run(z)
     strided = z.transpose(1, 3).contiguous().transpose(1, 3)
-    monkeypatch.setattr(triton_route, "_EDGE_BYTES", 1)  # one member at a time
+    monkeypatch.setattr(route_module, "_EDGE_BYTES", 1)  # one member at a time
     for a, b in zip(run(strided), whole, strict=True):
         assert torch.equal(a, b)

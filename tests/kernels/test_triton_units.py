@@ -13,10 +13,7 @@ if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # read when triton is first imported
 pytest.importorskip("triton")
 
-from lgdgcn.kernels import triton_matmul
-from lgdgcn.kernels.triton_diversity import diversity_loss
-from lgdgcn.kernels.triton_matmul import matmul
-from lgdgcn.kernels.triton_units import adam, dropout, unit_length
+from lgdgcn.kernels.gpu import adam, diversity_loss, dropout, matmul, products, unit_length
 
 SEEDS = seeds(2)
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -253,12 +250,12 @@ def test_matmul_is_repeatable_and_sees_changes_of_its_matrix():
 
 def test_matmul_forgets_a_matrix_that_is_gone():
     x = sparse(20, 11)
-    before = len(triton_matmul._remembered)
+    before = len(products._remembered)
     matmul(x, torch.randn(1, 11, 2, device=DEVICE))
-    assert len(triton_matmul._remembered) == before + 1
+    assert len(products._remembered) == before + 1
     del x
     gc.collect()
-    assert len(triton_matmul._remembered) == before
+    assert len(products._remembered) == before
 
 
 def test_matmul_with_own_values_of_every_member():

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.kernels.dispatch import backend
-from lgdgcn.kernels.structure import Neighbours, Union, neighbours
+from lgdgcn.kernels.graph import Neighbours, Union, neighbours
 
 __all__ = [
     "Neighbours",

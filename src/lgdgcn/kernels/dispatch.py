@@ -15,7 +15,7 @@ from lgdgcn.kernels import reference
 
 __all__ = ["backend", "compiled"]
 
-_MODULES = {"numba": "lgdgcn.kernels.cpu", "triton": "lgdgcn.kernels.cuda"}
+_MODULES = {"numba": "lgdgcn.kernels.cpu", "triton": "lgdgcn.kernels.gpu"}
 
 
 def backend(name: str, like: Tensor) -> Callable[..., Any]:

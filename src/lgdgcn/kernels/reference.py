@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lgdgcn.kernels.structure import Union, neighbours
+from lgdgcn.kernels.graph import Union, neighbours
 
 __all__ = [
     "adam",

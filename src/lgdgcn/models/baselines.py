@@ -15,7 +15,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.dense import Linear
 from torch_geometric.utils import degree
 
-from lgdgcn.kernels.remembered import Remembered
+from lgdgcn.kernels.graph import Remembered
 
 __all__ = ["GAT", "GCN", "GCNII", "MLP", "APPNPNet", "MoNet"]
 

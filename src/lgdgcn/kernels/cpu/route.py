@@ -8,11 +8,16 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lgdgcn.kernels import numba_route, numba_route_back, reference
-from lgdgcn.kernels.cpu_arrays import Array, edges_before, row_cuts, to_numpy
-from lgdgcn.kernels.numba_shapes import shape_of
-from lgdgcn.kernels.structure import Neighbours, neighbours
-from lgdgcn.kernels.threads import in_parallel
+from lgdgcn.kernels import reference
+from lgdgcn.kernels.cpu.route_kernels import (
+    pack_rows,
+    route_backward,
+    route_forward,
+    sum_by_source,
+)
+from lgdgcn.kernels.cpu.threads import Array, edges_before, in_parallel, row_cuts, to_numpy
+from lgdgcn.kernels.cpu.vectors import shape_of
+from lgdgcn.kernels.graph import Neighbours, neighbours
 
 __all__ = ["route"]
 
@@ -49,12 +54,12 @@ class _Route(torch.autograd.Function):
         row_ptr, source, order = map(to_numpy, lists[:3])
         packed = z.new_empty(members * nodes, shape.lanes).numpy()
         cuts = row_cuts(row_ptr, 0, members * nodes)
-        in_parallel(numba_route.pack_rows, cuts, to_numpy(z), packed, shape)
+        in_parallel(pack_rows, cuts, to_numpy(z), packed, shape)
         units = torch.empty_like(z, memory_format=torch.contiguous_format)
         chance = z.new_empty(members, source.size, channels)
         arguments = packed, (nodes, row_ptr, source), order, to_numpy(sharpness), settings
         results = units.numpy(), chance.numpy()
-        in_parallel(numba_route.route_forward, cuts, *arguments, *results, shape)
+        in_parallel(route_forward, cuts, *arguments, *results, shape)
         ctx.set_materialize_grads(False)
         ctx.arguments, ctx.lists = arguments, lists
         ctx.shape, ctx.dtype = z.shape, z.dtype
@@ -81,7 +86,7 @@ class _Route(torch.autograd.Function):
             base, last = firsts[piece : piece + 2]
             held = edge_grad[: last - base]
             in_parallel(
-                numba_route_back.route_backward,
+                route_backward,
                 row_cuts(row_ptr, start, stop),
                 *ctx.arguments,
                 *given,
@@ -92,7 +97,7 @@ class _Route(torch.autograd.Function):
             )
             sources = row_cuts(out_ptr, start // nodes * nodes, -(-stop // nodes) * nodes)
             outgoing, sums = (nodes, out_ptr, out_entry), (own_grad, through, grad.numpy(), shape)
-            in_parallel(numba_route_back.sum_by_source, sources, outgoing, held, base, stop, *sums)
+            in_parallel(sum_by_source, sources, outgoing, held, base, stop, *sums)
         return grad, None, None, None
 
 

@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lgdgcn.kernels.structure import Union
+from lgdgcn.kernels.graph import Union
 
 __all__ = ["aggregate", "row_sums", "symmetrize"]
 

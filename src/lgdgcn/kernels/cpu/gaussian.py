@@ -1,17 +1,51 @@
-"""Loop for numba over the small Gram matrices of the diversity loss, eight nodes per vector."""
+"""Diversity loss: the small Gram matrices of eight nodes per vector."""
 
 from typing import Any
 
 import numpy as np
+import torch
 from numba import njit
+from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from lgdgcn.kernels.numba_lanes import exp, larger, mul_add, root
-from lgdgcn.kernels.numba_shapes import Shape, lanes_of
-from lgdgcn.kernels.numba_vectors import fill, load, store
+from lgdgcn.kernels import reference
+from lgdgcn.kernels.cpu.threads import Array, even_cuts, in_parallel, to_numpy
+from lgdgcn.kernels.cpu.vector_math import exp, larger, mul_add, root
+from lgdgcn.kernels.cpu.vectors import Shape, fill, lanes_of, load, shape_of, store
 
-__all__ = ["diversity_rows"]
+__all__ = ["diversity_loss"]
 
-Array = np.ndarray[Any, Any]
+_GRAIN = 1 << 14  # numbers that are worth a range of their own
+_MOST_ROWS = 32  # of a Gram matrix: the product of its pivots, each at least the jitter, is finite
+
+
+def diversity_loss(log_rows: Tensor, jitter: float) -> Tensor:
+    """See `lgdgcn.kernels.diversity_loss`."""
+    if not 0 < log_rows.size(-1) <= _MOST_ROWS:
+        return reference.diversity_loss(log_rows, jitter)
+    loss: Tensor = _Diversity.apply(log_rows, jitter)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _Diversity(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, log_rows: Tensor, jitter: float) -> Tensor:
+        loss = log_rows.new_empty(log_rows.size(0))
+        wanted = log_rows.shape if ctx.needs_input_grad[0] else (0, 0, 0)
+        slopes = log_rows.new_empty(wanted)
+        ctx.save_for_backward(slopes)
+        cuts = even_cuts(log_rows.size(0), 1 + _GRAIN // (2 * log_rows.size(1) ** 2))
+        results = loss.numpy(), slopes.numpy()
+        in_parallel(diversity_rows, cuts, to_numpy(log_rows), jitter, *results, shape_of(1, 8))
+        return loss
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (slopes,) = ctx.saved_tensors
+        # not worth waking torch's threads
+        grad = to_numpy(slopes) * to_numpy(grads[0])[:, None, None]
+        return torch.from_numpy(grad), None
 
 
 @njit

@@ -13,8 +13,13 @@ import triton
 from torch import Tensor
 
 from lgdgcn.kernels import reference
-from lgdgcn.kernels.triton_nearest_bound import bound_groups, prepare_points
-from lgdgcn.kernels.triton_nearest_measure import UNROLL, measure_groups, select_groups
+from lgdgcn.kernels.gpu.nearest_kernels import (
+    UNROLL,
+    bound_groups,
+    measure_groups,
+    prepare_points,
+    select_groups,
+)
 
 __all__ = ["nearest"]
 

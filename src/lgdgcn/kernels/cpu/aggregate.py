@@ -1,15 +1,20 @@
-"""Union of neighbour lists: who lists whom, in either direction."""
+"""Union of neighbour lists, row sums and aggregation along compressed rows."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numba import njit
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-from lgdgcn.kernels.cpu_arrays import Array, to_numpy
-from lgdgcn.kernels.structure import Union
-from lgdgcn.kernels.threads import in_parallel
+from lgdgcn.kernels.cpu.threads import Array, even_cuts, in_parallel, row_cuts, to_numpy
+from lgdgcn.kernels.cpu.vector_math import everywhere, lanes, mul_add
+from lgdgcn.kernels.cpu.vectors import LANES, store
+from lgdgcn.kernels.graph import Union
 
-__all__ = ["symmetrize"]
+__all__ = ["aggregate", "row_sums", "symmetrize"]
 
 
 def symmetrize(index: Tensor, keep: Tensor | None) -> Union:
@@ -105,3 +110,92 @@ def _join(
         for e in range(high - low):
             source[low + e] = set_source[b, e] + b * size
             ends[low + e] = set_ends[b, e]
+
+
+def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.row_sums`."""
+    out = weight.new_empty(row_ptr.numel() - 1)
+    arrays = to_numpy(weight), to_numpy(row_ptr), out.numpy()
+    in_parallel(sum_rows, even_cuts(out.numel(), 1 << 13), *arrays)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def sum_rows(start: int, stop: int, weight: Array, row_ptr: Array, out: Array) -> None:
+    """Fill out `[n]` with the sums of the rows start to stop."""
+    for i in range(start, stop):
+        total = 0.0
+        for e in range(row_ptr[i], row_ptr[i + 1]):
+            total += weight[e]
+        out[i] = total
+
+
+def aggregate(
+    x: Tensor, row_ptr: Tensor, source: Tensor, weight: Tensor, left: Tensor, right: Tensor
+) -> Tensor:
+    """See `lgdgcn.kernels.aggregate`."""
+    out: Tensor = _Aggregate.apply(  # type: ignore[no-untyped-call]
+        x, row_ptr, source, weight.to(x.dtype), left.to(x.dtype), right.to(x.dtype)
+    )
+    return out
+
+
+class _Aggregate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *operator: Tensor) -> Tensor:
+        ctx.save_for_backward(*operator)
+        rows, left, right = operator[:3], operator[3], operator[4]
+        return _gather(x, rows, left, right)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        *rows, left, right = ctx.saved_tensors
+        # A is symmetric, so the transpose only swaps the two diagonals
+        return _gather(grads[0], rows, right, left), None, None, None, None, None
+
+
+def _gather(x: Tensor, rows: Sequence[Tensor], left: Tensor, right: Tensor) -> Tensor:
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    arrays = [to_numpy(part) for part in (x, *rows, left, right)]
+    rows_of = row_cuts(arrays[1], 0, x.size(0))
+    in_parallel(gather_rows, rows_of, *arrays, out.numpy())
+    return out
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def gather_rows(
+    start: int,
+    stop: int,
+    x: Array,
+    row_ptr: Array,
+    source: Array,
+    weight: Array,
+    left: Array,
+    right: Array,
+    out: Array,
+) -> None:
+    """Fill rows start to stop of out `[n, d]` with L (A + I) R x."""
+    size = x.shape[1]
+    if size % LANES == 0:
+        pieces = size // LANES
+        for i in range(start, stop):
+            for piece in range(pieces):
+                total = everywhere(right[i]) * lanes(x, i * pieces + piece)
+                for e in range(row_ptr[i], row_ptr[i + 1]):
+                    s = source[e]
+                    scale = everywhere(weight[e] * right[s])
+                    total = mul_add(scale, lanes(x, s * pieces + piece), total)
+                store(out, i * pieces + piece, everywhere(left[i]) * total)
+        return
+    sums = np.empty(size, x.dtype)
+    for i in range(start, stop):
+        for j in range(size):
+            sums[j] = right[i] * x[i, j]
+        for e in range(row_ptr[i], row_ptr[i + 1]):
+            s = source[e]
+            scale = weight[e] * right[s]
+            for j in range(size):
+                sums[j] += scale * x[s, j]
+        for j in range(size):
+            out[i, j] = left[i] * sums[j]

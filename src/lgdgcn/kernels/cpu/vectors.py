@@ -1,35 +1,120 @@
 """Vectors in registers for numba, so that short rows are a few wide instructions.
 
 The loops that use them must be given C-contiguous arrays.
+
+A row holds M channels of d numbers. Arrays outside keep it as `[M, d]`; compiled loops pack it
+channel last, `[d', M']` with both filled up with zeros to powers of two: sums over d then add
+halves, and a factor per channel repeats, without moving numbers between lanes. The numbers M and
+d are part of the type of a `Shape`, which loops take as an argument; numba compiles and caches
+one version for each.
 """
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, register_model
-
-from lgdgcn.kernels.numba_shapes import ShapeType
+from numba.extending import (
+    NativeValue,
+    intrinsic,
+    lower_builtin,
+    models,
+    register_model,
+    unbox,
+)
 
 __all__ = [
     "FAST",
+    "LANES",
+    "Shape",
+    "ShapeType",
     "Vector",
+    "channels_of",
     "fill",
     "fill_channels",
+    "lanes_of",
     "load",
     "load_channels",
     "load_edges",
     "load_outside",
     "pad_with",
     "repeat",
+    "shape_of",
     "shuffle",
     "store",
     "store_outside",
+    "wide_of",
 ]
+
+LANES = 16  # numbers that a softmax works on at once: as many edges as fit, at least one
+
+
+class ShapeType(types.Type):
+    """What numba knows of a `Shape`."""
+
+    def __init__(self, channels: int, size: int) -> None:
+        self.channels, self.size = channels, size
+        self.wide_channels = 1 << (channels - 1).bit_length()
+        self.lanes = self.wide_channels << (size - 1).bit_length()
+        self.group = max(LANES, self.wide_channels)
+        super().__init__(f"Shape({channels}, {size})")
+
+
+register_model(ShapeType)(models.OpaqueModel)
+
+
+class Shape:
+    """The sizes M and d of a row, as a type."""
+
+    def __init__(self, channels: int, size: int) -> None:
+        self._numba_type_ = ShapeType(channels, size)
+
+    @property
+    def lanes(self) -> int:
+        """Numbers in a packed row."""
+        lanes: int = self._numba_type_.lanes
+        return lanes
+
+    @property
+    def wide_channels(self) -> int:
+        """Channels in a packed row."""
+        wide: int = self._numba_type_.wide_channels
+        return wide
+
+
+@cache
+def shape_of(channels: int, size: int) -> Shape:
+    """The shape of rows `[M, d]`; both at least 1."""
+    return Shape(channels, size)
+
+
+@unbox(ShapeType)
+def _unbox_shape(shape: Any, value: Any, context: Any) -> NativeValue:
+    return NativeValue(context.context.get_dummy_value())
+
+
+def _constant(number: Callable[[Any], int]) -> Any:
+    @intrinsic
+    def constant(typing: Any, shape: Any) -> Any:
+        def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return context.get_constant(types.intp, number(shape))
+
+        return types.intp(shape), emit
+
+    return constant
+
+
+channels_of = _constant(lambda shape: shape.channels)
+"""The number M."""
+wide_of = _constant(lambda shape: shape.wide_channels)
+"""The number M' of channels in a packed row."""
+lanes_of = _constant(lambda shape: shape.lanes)
+"""The number of numbers in a packed row."""
+
 
 # sums may be reordered for the vector units; NaN and infinity keep their meaning
 FAST = ("reassoc", "contract", "nsz")

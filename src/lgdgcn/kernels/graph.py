@@ -1,14 +1,51 @@
 """Sparse structures that every backend shares: in-edges by target, list unions, sparse rows."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, MutableMapping
+from typing import Generic, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from lgdgcn.errors import InputError
-from lgdgcn.kernels.remembered import Remembered
 
-__all__ = ["CompressedRows", "Neighbours", "Union", "both_ways", "neighbours"]
+__all__ = [
+    "CompressedRows",
+    "Incident",
+    "Neighbours",
+    "Remembered",
+    "Union",
+    "both_ways",
+    "incident",
+    "neighbours",
+]
+
+T = TypeVar("T")
+
+
+class Remembered(Generic[T]):
+    """One result per tensor, with what it was asked for.
+
+    Changes through autograd-visible in-place operations are noticed; writes through `.data` or a
+    NumPy view are not, because torch does not count them.
+    """
+
+    def __init__(self) -> None:
+        self._known: MutableMapping[Tensor, tuple[int, Hashable, T]] = WeakTensorKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, tensor: Tensor, asked: Hashable, build: Callable[[], T]) -> T:
+        """Return what `build` made of the tensor as it is now, for the same `asked`."""
+        # inference tensors carry no version, so a change in them could not be seen
+        version = -1 if tensor.is_inference() else tensor._version
+        known = self._known.get(tensor)
+        if known is not None and version >= 0 and known[:2] == (version, asked):
+            return known[2]
+        built = build()
+        self._known[tensor] = (version, asked, built)
+        return built
 
 
 class Neighbours(NamedTuple):
@@ -121,3 +158,52 @@ def _check(edge_index: Tensor, num_nodes: int) -> None:
     if low < 0 or high >= num_nodes:
         bad = low if low < 0 else high
         raise InputError(f"edge_index names node {bad}; nodes are numbered 0 to {num_nodes - 1}")
+
+
+class Incident(NamedTuple):
+    """Edges at every node in compressed rows: first those that come in, then those that go out.
+
+    Attributes:
+        lists: The in-edges alone.
+        target: `[E]` target of each in-edge.
+        row_ptr: `[N+1]`; the edges at node v are entries `row_ptr[v]:row_ptr[v+1]`.
+        other: `[2E]` the node at the other end; a self loop is there twice.
+        edge: `[2E]` position of each entry in the given `edge_index`.
+    """
+
+    lists: Neighbours
+    target: Tensor
+    row_ptr: Tensor
+    other: Tensor
+    edge: Tensor
+
+
+_remembered_incident: Remembered[Incident] = Remembered()
+
+
+def incident(edge_index: Tensor, num_nodes: int) -> Incident:
+    """Join in-edges and out-edges, remembered for as long as `edge_index` lives unchanged.
+
+    Raises:
+        InputError: If `edge_index` is not `[2, E]` integers within `0..N-1`.
+    """
+    return _remembered_incident.get(
+        edge_index, num_nodes, lambda: _build_incident(edge_index, num_nodes)
+    )
+
+
+def _build_incident(edge_index: Tensor, num_nodes: int) -> Incident:
+    lists = neighbours(edge_index, num_nodes)
+    target, source = _row_of(lists.row_ptr, lists.order), _row_of(lists.out_ptr, lists.order)
+    position = torch.arange(target.numel(), device=target.device)
+    # a row begins where the rows before it, of both kinds, end
+    coming, going = position + lists.out_ptr[target], position + lists.row_ptr[source + 1]
+    other, edge = (target.new_empty(2 * target.numel()) for _ in range(2))
+    other[coming], other[going] = lists.source, target[lists.out_entry]
+    edge[coming], edge[going] = lists.order, lists.order[lists.out_entry]
+    return Incident(lists, target, lists.row_ptr + lists.out_ptr, other, edge)
+
+
+def _row_of(row_ptr: Tensor, entries: Tensor) -> Tensor:
+    """The row of every entry."""
+    return torch.repeat_interleave(row_ptr.diff(), output_size=entries.numel())

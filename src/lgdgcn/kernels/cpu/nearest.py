@@ -7,15 +7,85 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from lgdgcn.kernels.cpu_arrays import Array
-from lgdgcn.kernels.numba_blocks import arrange
-from lgdgcn.kernels.numba_lanes import larger, mul_add
-from lgdgcn.kernels.numba_lists import begin, clear, offer, room, write
-from lgdgcn.kernels.numba_sixteen import LANES, at_most, count_bits, everywhere, lanes, lowest_bit
-from lgdgcn.kernels.numba_vectors import store
-from lgdgcn.kernels.threads import even_cuts, in_parallel
+from lgdgcn.kernels.cpu.nearest_blocks import arrange
+from lgdgcn.kernels.cpu.threads import Array, even_cuts, in_parallel
+from lgdgcn.kernels.cpu.vector_math import (
+    at_most,
+    count_bits,
+    everywhere,
+    insert,
+    lanes,
+    larger,
+    lowest_bit,
+    mul_add,
+)
+from lgdgcn.kernels.cpu.vectors import LANES, store
 
 __all__ = ["nearest"]
+
+
+@njit
+def room(k: int) -> int:
+    """Length of the rows."""
+    return LANES + (k + LANES - 1) // LANES * LANES
+
+
+@njit
+def clear(values: Array, numbers: Array) -> None:
+    """Empty all lists."""
+    values[:] = np.inf
+    values[:, LANES - 1] = -np.inf
+    numbers[:] = -1
+
+
+@njit(inline="always")
+def begin(
+    values: Array, numbers: Array, q: int, new: Any, some: int, new_values: Array, names: Array
+) -> None:
+    """Fill an empty list with some of sixteen points, each straight at its place.
+
+    Args:
+        values: `[16, room]`.
+        numbers: `[16, room]`.
+        q: Which list.
+        new: The points' distances.
+        some: Bits of the points that count.
+        new_values: The same distances in memory.
+        names: Numbers of the points, ascending.
+    """
+    left = some
+    while left:
+        p = lowest_bit(left)
+        left &= left - 1
+        value = everywhere(new_values[p])
+        earlier = at_most(new, value) & ((1 << p) - 1) | ~at_most(value, new)
+        at = LANES + count_bits(earlier & some)
+        values[q, at], numbers[q, at] = new_values[p], names[p]
+
+
+@njit(inline="always")
+def offer(values: Array, numbers: Array, q: int, value: Any, number: Any) -> None:
+    """Insert a point into a list; the last one drops out."""
+    length = values.shape[1]
+    for at in range((q + 1) * length - LANES, q * length, -LANES):
+        insert(values, numbers, at, value, number)
+
+
+@njit
+def write(values: Array, numbers: Array, q: int, i: int, index: Array, distance: Array) -> None:
+    """Copy the list of point i; the lowest numbers follow where infinite distances left it open."""
+    k, known = index.shape[0], 0
+    for at in range(k):
+        index[at] = numbers[q, LANES + at]
+        distance[at] = values[q, LANES + at]
+        known += index[at] >= 0
+    at, other = known, 0
+    while at < k:
+        if other != i and not (index[:known] == other).any():
+            index[at] = other
+            at += 1
+        other += 1
+
 
 _GRAIN = 8  # blocks of queries that are worth a range of their own
 _FEW = 8  # queries that are looked at one by one
