@@ -1,4 +1,9 @@
-"""Sparse structures that every backend shares: in-edges by target, list unions, sparse rows."""
+"""Graph structures that every backend shares, all in compressed sparse rows (CSR).
+
+Row i of such a structure has the entries `row_ptr[i]:row_ptr[i+1]` of arrays with one number per
+entry. Building one sorts the edges, so the results are cached for as long as the tensor they were
+made from lives and does not change.
+"""
 
 from collections.abc import Callable, Hashable, MutableMapping
 from typing import Generic, NamedTuple, TypeVar
@@ -11,41 +16,16 @@ from lgdgcn.errors import InputError
 
 __all__ = [
     "CompressedRows",
-    "Incident",
+    "IncidentEdges",
     "Neighbours",
-    "Remembered",
-    "Union",
-    "both_ways",
-    "incident",
+    "TensorCache",
+    "UndirectedGraph",
+    "incident_edges",
     "neighbours",
+    "rows_and_transpose",
 ]
 
 T = TypeVar("T")
-
-
-class Remembered(Generic[T]):
-    """One result per tensor, with what it was asked for.
-
-    Changes through autograd-visible in-place operations are noticed; writes through `.data` or a
-    NumPy view are not, because torch does not count them.
-    """
-
-    def __init__(self) -> None:
-        self._known: MutableMapping[Tensor, tuple[int, Hashable, T]] = WeakTensorKeyDictionary()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def get(self, tensor: Tensor, asked: Hashable, build: Callable[[], T]) -> T:
-        """Return what `build` made of the tensor as it is now, for the same `asked`."""
-        # inference tensors carry no version, so a change in them could not be seen
-        version = -1 if tensor.is_inference() else tensor._version
-        known = self._known.get(tensor)
-        if known is not None and version >= 0 and known[:2] == (version, asked):
-            return known[2]
-        built = build()
-        self._known[tensor] = (version, asked, built)
-        return built
 
 
 class Neighbours(NamedTuple):
@@ -66,14 +46,34 @@ class Neighbours(NamedTuple):
     out_entry: Tensor
 
 
-class Union(NamedTuple):
+class IncidentEdges(NamedTuple):
+    """Edges at every node in compressed rows: first those that come in, then those that go out.
+
+    Gradients of a function of both ends of an edge are gathered from these rows.
+
+    Attributes:
+        lists: The in-edges only.
+        target: `[E]` target of each in-edge.
+        row_ptr: `[N+1]`; the edges at node v are entries `row_ptr[v]:row_ptr[v+1]`.
+        other: `[2E]` the node at the other end; a self loop is there twice.
+        edge: `[2E]` position of each entry in the given `edge_index`.
+    """
+
+    lists: Neighbours
+    target: Tensor
+    row_ptr: Tensor
+    other: Tensor
+    edge: Tensor
+
+
+class UndirectedGraph(NamedTuple):
     """Undirected graph in compressed rows, both directions present.
 
     Attributes:
         row_ptr: `[n+1]` row boundaries.
         source: `[nnz]` neighbours.
-        ends: `[nnz]` how many of an edge's two ends list it: 2, 1, or 0 for padding, which
-            static shapes need and everybody else ignores.
+        ends: `[nnz]` how many of an edge's two ends list it: 2 or 1. Entries with 0 are padding
+            that the GPU's static shapes need, and count nowhere.
     """
 
     row_ptr: Tensor
@@ -97,11 +97,37 @@ class CompressedRows(NamedTuple):
     order: Tensor
 
 
-_remembered: Remembered[Neighbours] = Remembered()
+class TensorCache(Generic[T]):
+    """Keeps one result per tensor, for as long as that tensor lives unchanged.
+
+    In-place operations are noticed by the tensor's version counter; writes through `.data` or a
+    NumPy view are not, because torch does not count them.
+    """
+
+    def __init__(self) -> None:
+        self._known: MutableMapping[Tensor, tuple[int, Hashable, T]] = WeakTensorKeyDictionary()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def get(self, tensor: Tensor, key: Hashable, build: Callable[[], T]) -> T:
+        """Return what `build` made of the tensor for the same key, calling it if necessary."""
+        # inference tensors have no version counter, so a change could not be seen
+        version = -1 if tensor.is_inference() else tensor._version
+        known = self._known.get(tensor)
+        if known is not None and version >= 0 and known[:2] == (version, key):
+            return known[2]
+        built = build()
+        self._known[tensor] = (version, key, built)
+        return built
+
+
+_neighbours: TensorCache[Neighbours] = TensorCache()
+_incident: TensorCache[IncidentEdges] = TensorCache()
 
 
 def neighbours(edge_index: Tensor, num_nodes: int) -> Neighbours:
-    """Sort edges by target, remembered for as long as `edge_index` lives unchanged.
+    """Sort edges by target; cached for as long as `edge_index` lives unchanged.
 
     Args:
         edge_index: `[2, E]` integer pairs, source first.
@@ -113,38 +139,66 @@ def neighbours(edge_index: Tensor, num_nodes: int) -> Neighbours:
     Raises:
         InputError: If `edge_index` is not `[2, E]` integers within `0..N-1`.
     """
-    return _remembered.get(edge_index, num_nodes, lambda: _build(edge_index, num_nodes))
+    return _neighbours.get(edge_index, num_nodes, lambda: _sort_edges(edge_index, num_nodes))
 
 
-def both_ways(x: Tensor) -> tuple[CompressedRows, CompressedRows]:
+def incident_edges(edge_index: Tensor, num_nodes: int) -> IncidentEdges:
+    """Join in-edges and out-edges; cached for as long as `edge_index` lives unchanged.
+
+    Raises:
+        InputError: If `edge_index` is not `[2, E]` integers within `0..N-1`.
+    """
+    return _incident.get(edge_index, num_nodes, lambda: _join_edges(edge_index, num_nodes))
+
+
+def rows_and_transpose(x: Tensor) -> tuple[CompressedRows, CompressedRows]:
     """The rows of a `torch.sparse_csr` matrix and those of its transpose."""
     column, value = x.col_indices(), x.values().detach().contiguous()
     as_given = torch.arange(column.numel(), device=column.device)
     rows = CompressedRows(x.crow_indices(), column, value, as_given)
-    row = torch.repeat_interleave(rows.row_ptr.diff(), output_size=column.numel())
+    row = _row_of_entries(rows.row_ptr, column)
     order = torch.argsort(column, stable=True)
-    ends = _boundaries(column, x.size(1))
-    return rows, CompressedRows(ends, row[order], value[order], order)
+    row_ptr = _row_boundaries(column, x.size(1))
+    return rows, CompressedRows(row_ptr, row[order], value[order], order)
 
 
-def _build(edge_index: Tensor, num_nodes: int) -> Neighbours:
+def _sort_edges(edge_index: Tensor, num_nodes: int) -> Neighbours:
     _check(edge_index, num_nodes)
     source, target = edge_index.detach().long()
     order = torch.argsort(target, stable=True)
     by_target = source[order]
     return Neighbours(
-        row_ptr=_boundaries(target, num_nodes),
+        row_ptr=_row_boundaries(target, num_nodes),
         source=by_target,
         order=order,
-        out_ptr=_boundaries(source, num_nodes),
+        out_ptr=_row_boundaries(source, num_nodes),
         out_entry=torch.argsort(by_target, stable=True),
     )
 
 
-def _boundaries(ids: Tensor, num_nodes: int) -> Tensor:
-    row_ptr = ids.new_zeros(num_nodes + 1)
-    torch.cumsum(torch.bincount(ids, minlength=num_nodes), 0, out=row_ptr[1:])
+def _join_edges(edge_index: Tensor, num_nodes: int) -> IncidentEdges:
+    lists = neighbours(edge_index, num_nodes)
+    target = _row_of_entries(lists.row_ptr, lists.order)
+    source = _row_of_entries(lists.out_ptr, lists.order)
+    position = torch.arange(target.numel(), device=target.device)
+    # a row begins where the rows before it, of both kinds, end
+    incoming, outgoing = position + lists.out_ptr[target], position + lists.row_ptr[source + 1]
+    other, edge = (target.new_empty(2 * target.numel()) for _ in range(2))
+    other[incoming], other[outgoing] = lists.source, target[lists.out_entry]
+    edge[incoming], edge[outgoing] = lists.order, lists.order[lists.out_entry]
+    return IncidentEdges(lists, target, lists.row_ptr + lists.out_ptr, other, edge)
+
+
+def _row_boundaries(ids: Tensor, num_rows: int) -> Tensor:
+    """`row_ptr [rows+1]` of entries that are sorted by these row numbers."""
+    row_ptr = ids.new_zeros(num_rows + 1)
+    torch.cumsum(torch.bincount(ids, minlength=num_rows), 0, out=row_ptr[1:])
     return row_ptr
+
+
+def _row_of_entries(row_ptr: Tensor, entries: Tensor) -> Tensor:
+    """The row of every entry; how many there are is read from a tensor of that length."""
+    return torch.repeat_interleave(row_ptr.diff(), output_size=entries.numel())
 
 
 def _check(edge_index: Tensor, num_nodes: int) -> None:
@@ -158,52 +212,3 @@ def _check(edge_index: Tensor, num_nodes: int) -> None:
     if low < 0 or high >= num_nodes:
         bad = low if low < 0 else high
         raise InputError(f"edge_index names node {bad}; nodes are numbered 0 to {num_nodes - 1}")
-
-
-class Incident(NamedTuple):
-    """Edges at every node in compressed rows: first those that come in, then those that go out.
-
-    Attributes:
-        lists: The in-edges alone.
-        target: `[E]` target of each in-edge.
-        row_ptr: `[N+1]`; the edges at node v are entries `row_ptr[v]:row_ptr[v+1]`.
-        other: `[2E]` the node at the other end; a self loop is there twice.
-        edge: `[2E]` position of each entry in the given `edge_index`.
-    """
-
-    lists: Neighbours
-    target: Tensor
-    row_ptr: Tensor
-    other: Tensor
-    edge: Tensor
-
-
-_remembered_incident: Remembered[Incident] = Remembered()
-
-
-def incident(edge_index: Tensor, num_nodes: int) -> Incident:
-    """Join in-edges and out-edges, remembered for as long as `edge_index` lives unchanged.
-
-    Raises:
-        InputError: If `edge_index` is not `[2, E]` integers within `0..N-1`.
-    """
-    return _remembered_incident.get(
-        edge_index, num_nodes, lambda: _build_incident(edge_index, num_nodes)
-    )
-
-
-def _build_incident(edge_index: Tensor, num_nodes: int) -> Incident:
-    lists = neighbours(edge_index, num_nodes)
-    target, source = _row_of(lists.row_ptr, lists.order), _row_of(lists.out_ptr, lists.order)
-    position = torch.arange(target.numel(), device=target.device)
-    # a row begins where the rows before it, of both kinds, end
-    coming, going = position + lists.out_ptr[target], position + lists.row_ptr[source + 1]
-    other, edge = (target.new_empty(2 * target.numel()) for _ in range(2))
-    other[coming], other[going] = lists.source, target[lists.out_entry]
-    edge[coming], edge[going] = lists.order, lists.order[lists.out_entry]
-    return Incident(lists, target, lists.row_ptr + lists.out_ptr, other, edge)
-
-
-def _row_of(row_ptr: Tensor, entries: Tensor) -> Tensor:
-    """The row of every entry."""
-    return torch.repeat_interleave(row_ptr.diff(), output_size=entries.numel())

@@ -1,7 +1,8 @@
-"""Threads for compiled loops that release the interpreter lock.
+"""Threads for the compiled loops, and how their work is divided.
 
-Plain Python threads rather than numba's own: its OpenMP threads and torch's take turns, and
-while one team works the other spins, which costs more than it gains on few cores.
+Plain Python threads rather than numba's own, which is possible because the loops release the
+interpreter lock. numba's OpenMP threads and torch's take turns, and while one team works the other
+spins, which costs more than it gains on few cores.
 """
 
 import os
@@ -15,60 +16,37 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = [
-    "Array",
-    "edges_before",
-    "even_cuts",
-    "in_parallel",
-    "parts",
-    "row_cuts",
-    "threads",
-    "to_numpy",
-]
+__all__ = ["Array", "edges_before", "even_cuts", "in_parallel", "row_cuts", "to_numpy"]
 
 Array = np.ndarray[Any, Any]
 
-_PER_THREAD = 4  # more ranges than threads even out the load
+_RANGES_PER_THREAD = 4  # more ranges than threads even out the load
+_GRAIN = 1000  # edges and nodes that are worth a range of their own
 
 _Job = Callable[[], None]
 
 
-class _Team:
-    """Helpers that wait for jobs; the caller works too and never waits for one to wake up."""
+class _ThreadPool:
+    """Threads that wait for jobs; the caller works too and never waits for one to wake up."""
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[_Job] = SimpleQueue()
         self.size = 0
 
-    def call(self, job: _Job, helpers: int) -> None:
-        while self.size < helpers:
+    def submit(self, job: _Job, threads: int) -> None:
+        """Let so many threads run the job, starting those that are missing."""
+        while self.size < threads:
             self.size += 1
-            Thread(target=self._help, name=f"lgdgcn-{self.size}", daemon=True).start()
-        for _ in range(helpers):
+            Thread(target=self._work, name=f"lgdgcn-{self.size}", daemon=True).start()
+        for _ in range(threads):
             self.jobs.put(job)
 
-    def _help(self) -> None:
+    def _work(self) -> None:
         while True:
             self.jobs.get()()
 
 
-_team = _Team()
-
-
-def threads() -> int:
-    """As many as torch uses."""
-    return torch.get_num_threads()
-
-
-def parts(work: int, grain: int) -> int:
-    """Number of ranges worth making of some work: each has at least `grain` of it."""
-    return min(threads() * _PER_THREAD, max(1, work // grain)) if threads() > 1 else 1
-
-
-def even_cuts(size: int, grain: int) -> list[int]:
-    """Boundaries of about equal ranges of 0 to size."""
-    count = parts(size, grain)
-    return [size * part // count for part in range(count + 1)]
+_pool = _ThreadPool()
 
 
 def in_parallel(work: Callable[..., None], cuts: Sequence[int], *arguments: Any) -> None:
@@ -77,9 +55,9 @@ def in_parallel(work: Callable[..., None], cuts: Sequence[int], *arguments: Any)
     Args:
         work: Writes the results of one range; ranges do not overlap. Releases the lock.
         cuts: Ascending boundaries; more ranges than threads even out the load.
-        *arguments: Handed on.
+        *arguments: Passed to every call.
     """
-    count, ranges = threads(), [(low, high) for low, high in pairwise(cuts) if low < high]
+    count, ranges = torch.get_num_threads(), [(a, b) for a, b in pairwise(cuts) if a < b]
     if count == 1 or len(ranges) <= 1:
         work(cuts[0], cuts[-1], *arguments)
         return
@@ -94,7 +72,7 @@ def in_parallel(work: Callable[..., None], cuts: Sequence[int], *arguments: Any)
             except BaseException as error:
                 done.put(error)
 
-    _team.call(take, min(count, len(ranges)) - 1)
+    _pool.submit(take, min(count, len(ranges)) - 1)
     take()
     errors = [done.get() for _ in ranges]
     for error in errors:
@@ -102,29 +80,25 @@ def in_parallel(work: Callable[..., None], cuts: Sequence[int], *arguments: Any)
             raise error
 
 
-def _forget() -> None:
-    global _team
-    _team = _Team()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)  # threads do not survive a fork
-
-
-_GRAIN = 1000  # edges and nodes that are worth a range of their own
-
-
-def edges_before(row_ptr: Array, v: int) -> int:
-    """In-edges of all nodes below v; node t of member r is r*N + t."""
-    member, t = divmod(v, max(1, len(row_ptr) - 1))
-    return int(member * row_ptr[-1] + row_ptr[t])
+def even_cuts(size: int, grain: int) -> list[int]:
+    """Boundaries of about equal ranges of 0 to size, each with at least `grain`."""
+    count = _range_count(size, grain)
+    return [size * i // count for i in range(count + 1)]
 
 
 def row_cuts(row_ptr: Array, start: int, stop: int) -> Sequence[int]:
-    """Boundaries of ranges of the nodes start to stop with about equal work."""
+    """Boundaries of ranges of the nodes start to stop with about equally many edges.
+
+    Nodes of all members are numbered consecutively: node t of member r is r*N + t.
+
+    Args:
+        row_ptr: `[N+1]` row boundaries, the same for every member.
+        start: First node.
+        stop: Node after the last one.
+    """
     nodes = len(row_ptr) - 1
     low, high = (edges_before(row_ptr, v) + v for v in (start, stop))  # a node costs an edge
-    count = parts(high - low, _GRAIN)
+    count = _range_count(high - low, _GRAIN)
     if count == 1:
         return start, stop
     work = row_ptr + np.arange(nodes + 1)
@@ -134,7 +108,28 @@ def row_cuts(row_ptr: Array, start: int, stop: int) -> Sequence[int]:
     return [start, *inner.tolist(), stop]
 
 
+def _range_count(work: int, grain: int) -> int:
+    """Number of ranges worth making of some work: each has at least `grain` of it."""
+    threads = torch.get_num_threads()
+    return min(threads * _RANGES_PER_THREAD, max(1, work // grain)) if threads > 1 else 1
+
+
+def edges_before(row_ptr: Array, v: int) -> int:
+    """In-edges of all nodes below v; node t of member r is r*N + t."""
+    member, t = divmod(v, max(1, len(row_ptr) - 1))
+    return int(member * row_ptr[-1] + row_ptr[t])
+
+
 def to_numpy(x: Tensor) -> Array:
-    """The numbers of a tensor in one block, copied only where they are not."""
+    """A C-contiguous array of a tensor's numbers, copied only if the tensor is not contiguous."""
     array: Array = x.detach().contiguous().numpy()
     return array
+
+
+def _replace_pool() -> None:
+    global _pool
+    _pool = _ThreadPool()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_replace_pool)  # threads do not survive a fork

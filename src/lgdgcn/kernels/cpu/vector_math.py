@@ -1,4 +1,8 @@
-"""Arithmetic on vectors in registers: sums, exponential, root; sixteen numbers at once."""
+"""Arithmetic on vectors in registers: sums, maximum, root, exponential, sorted insertion.
+
+The first half works on packed rows of any shape (see `vectors`), the second on vectors of sixteen
+numbers, whose comparisons give a bit mask: bit i of an integer belongs to lane i.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,24 +14,24 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from lgdgcn.kernels.cpu.vectors import FAST, LANES, Vector, repeat, shuffle
+from lgdgcn.kernels.cpu.vectors import FAST_FLAGS, LANES, Vector, shuffle, splat
 
 __all__ = [
-    "at_most",
-    "between",
+    "all_between",
+    "broadcast16",
     "count_bits",
-    "everywhere",
     "exp",
-    "fold",
-    "insert",
-    "lanes",
-    "larger",
+    "insert_sorted",
+    "less_equal",
+    "load16",
     "lowest_bit",
+    "max_factor",
+    "maximum",
     "mul_add",
-    "root",
-    "spread",
-    "sum_channels",
-    "top_channel",
+    "repeat_over_d",
+    "sqrt",
+    "sum_factors",
+    "sum_over_d",
 ]
 
 
@@ -43,38 +47,40 @@ def _call(builder: Any, name: str, args: Sequence[Any]) -> Any:
 
 
 @intrinsic
-def fold(typing: Any, row: Any, shape: Any) -> Any:
-    """Sum a packed row over d."""
+def sum_over_d(typing: Any, row: Any, shape: Any) -> Any:
+    """Sum a packed row `[d', M']` over its first axis: one number per factor `[M']`."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         value, lanes = args[0], row.lanes
-        while lanes > shape.wide_channels:
+        while lanes > shape.padded_factors:  # add the upper half to the lower one
             lanes //= 2
             low = shuffle(builder, value, value, range(lanes))
             high = shuffle(builder, value, value, range(lanes, 2 * lanes))
-            value = builder.fadd(low, high, flags=FAST)
+            value = builder.fadd(low, high, flags=FAST_FLAGS)
         return value
 
-    return Vector(row.element, shape.wide_channels)(row, shape), emit
+    return Vector(row.element, shape.padded_factors)(row, shape), emit
 
 
 @intrinsic
-def spread(typing: Any, channels: Any, shape: Any) -> Any:
-    """Repeat one number per channel over d."""
+def repeat_over_d(typing: Any, numbers: Any, shape: Any) -> Any:
+    """Repeat one number per factor `[M']` as a packed row `[d', M']`."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        lanes = [lane % channels.lanes for lane in range(shape.lanes)]
+        lanes = [lane % numbers.lanes for lane in range(shape.lanes)]
         return shuffle(builder, args[0], args[0], lanes)
 
-    return Vector(channels.element, shape.lanes)(channels, shape), emit
+    return Vector(numbers.element, shape.lanes)(numbers, shape), emit
 
 
-def _combiner(combine: Callable[[Any, Any, Any], Any]) -> Any:
+def _across_factors(combine: Callable[[Any, Any, Any], Any]) -> Any:
+    """Reduce every M' neighbouring lanes by exchanging lanes 1, 2, 4, ... apart."""
+
     @intrinsic
     def across(typing: Any, vector: Any, shape: Any) -> Any:
         def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             value, step = args[0], 1
-            while step < shape.wide_channels:
+            while step < shape.padded_factors:
                 lanes = [lane ^ step for lane in range(vector.lanes)]
                 value = combine(builder, value, shuffle(builder, value, value, lanes))
                 step *= 2
@@ -85,10 +91,12 @@ def _combiner(combine: Callable[[Any, Any, Any], Any]) -> Any:
     return across
 
 
-sum_channels = _combiner(lambda builder, a, b: builder.fadd(a, b, flags=FAST))
-"""Sum over the M' channels of each place, in every one of its lanes."""
-top_channel = _combiner(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-"""Largest of the M' channels of each place, in every one of its lanes."""
+sum_factors = _across_factors(lambda builder, a, b: builder.fadd(a, b, flags=FAST_FLAGS))
+"""Sum over the M' factors of each edge; all its lanes get the result."""
+max_factor = _across_factors(
+    lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b)
+)
+"""Largest of the M' factors of each edge; all its lanes get the result."""
 
 
 @intrinsic
@@ -98,18 +106,18 @@ def mul_add(typing: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 @intrinsic
-def root(typing: Any, vector: Any) -> Any:
+def sqrt(typing: Any, vector: Any) -> Any:
     """Square root."""
     return vector(vector), lambda context, builder, sig, args: _call(builder, "sqrt", args)
 
 
 @intrinsic
-def between(typing: Any, vector: Any, low: Any, high: Any) -> Any:
+def all_between(typing: Any, vector: Any, low: Any, high: Any) -> Any:
     """Whether all numbers lie in low to high; NaN does not."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         kind = args[0].type
-        low, high = (repeat(builder, bound, kind) for bound in args[1:])
+        low, high = (splat(builder, bound, kind) for bound in args[1:])
         inside = builder.and_(
             builder.fcmp_ordered(">=", args[0], low), builder.fcmp_ordered("<=", args[0], high)
         )
@@ -120,8 +128,8 @@ def between(typing: Any, vector: Any, low: Any, high: Any) -> Any:
 
 
 @intrinsic
-def larger(typing: Any, a: Any, b: Any) -> Any:
-    """Larger of two numbers; of NaN and a number either."""
+def maximum(typing: Any, a: Any, b: Any) -> Any:
+    """Larger of two numbers; b if either is NaN."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", *args), *args)
@@ -129,8 +137,8 @@ def larger(typing: Any, a: Any, b: Any) -> Any:
     return a(a, a), emit
 
 
-class _Format(NamedTuple):
-    """How `exp` sees a floating point type."""
+class _FloatFormat(NamedTuple):
+    """What `exp` needs to know about a floating point type."""
 
     mantissa: int  # bits
     bias: int  # of the exponent
@@ -140,9 +148,9 @@ class _Format(NamedTuple):
     lowest: float  # argument; the quotient of two results is not subnormal
 
 
-_FORMATS = {
-    32: _Format(23, 127, 0.693359375, -0.00021219444005469057, 8, -80.0),
-    64: _Format(52, 1023, 0.6931471675634384, 1.2996506893889889e-08, 14, -650.0),
+_FLOAT_FORMATS = {
+    32: _FloatFormat(23, 127, 0.693359375, -0.00021219444005469057, 8, -80.0),
+    64: _FloatFormat(52, 1023, 0.6931471675634384, 1.2996506893889889e-08, 14, -650.0),
 }
 
 
@@ -150,7 +158,7 @@ _FORMATS = {
 def exp(typing: Any, vector: Any) -> Any:
     """Exponential of numbers that are at most 0, within two units in the last place.
 
-    Below -80 in float32 and -650 in float64 it stays what it is there.
+    Arguments below -80 in float32, or -650 in float64, are taken as -80 or -650.
     """
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -160,7 +168,8 @@ def exp(typing: Any, vector: Any) -> Any:
 
 
 def _exp(builder: Any, x: Any, width: int) -> Any:
-    kind, form = x.type, _FORMATS[width]
+    """Write exp(x) as 2^n exp(r) with an integer n and a small r."""
+    kind, form = x.type, _FLOAT_FORMATS[width]
     bits = ir.VectorType(ir.IntType(width), kind.count)
     rounded = np.float32 if width == 32 else np.float64
 
@@ -181,18 +190,23 @@ def _exp(builder: Any, x: Any, width: int) -> Any:
     n = builder.fsub(shifted, shifter)
     r = fused(n, number(-form.coarse), x)
     r = fused(n, number(-form.fine), r)
+    # Taylor series of exp(r), in pairs: a shorter chain than one term after the other
     terms, power = [number(1 / math.factorial(k)) for k in range(form.terms)], r
-    while len(terms) > 1:  # pairs at a time: a shorter chain than one term after the other
+    while len(terms) > 1:
         even, odd = terms[::2], terms[1::2]
         terms = [fused(b, power, a) for a, b in zip(even, odd, strict=False)] + even[len(odd) :]
         power = builder.fmul(power, power)
+    # 2^n: n as the exponent bits of a float
     exponent = builder.shl(builder.bitcast(shifted, bits), integer(form.mantissa))
     scale = builder.add(exponent, integer(form.bias << form.mantissa))
     return builder.fmul(terms[0], builder.bitcast(scale, kind))
 
 
+# vectors of sixteen numbers, whatever the shape of the rows
+
+
 class _Array:
-    """A C-contiguous array inside generated code."""
+    """A C-contiguous array inside generated code, read sixteen numbers at once."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
         assert kind.layout == "C"
@@ -203,19 +217,19 @@ class _Array:
     def number(self, at: Any) -> Any:
         return self.builder.load(self.builder.gep(self.data, [at]))
 
-    def lanes(self, at: Any) -> Any:
+    def pointer(self, at: Any) -> Any:
         """Pointer to the sixteen numbers that begin at number `at`."""
         return self.builder.bitcast(self.builder.gep(self.data, [at]), self.vector.as_pointer())
 
     def load(self, at: Any) -> Any:
-        return self.builder.load(self.lanes(at), align=self.align)
+        return self.builder.load(self.pointer(at), align=self.align)
 
     def store(self, value: Any, at: Any) -> None:
-        self.builder.store(value, self.lanes(at), align=self.align)
+        self.builder.store(value, self.pointer(at), align=self.align)
 
 
 @intrinsic
-def lanes(typing: Any, array: Any, at: Any) -> Any:
+def load16(typing: Any, array: Any, at: Any) -> Any:
     """The `at`-th sixteen numbers of an array, whatever its shape."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -226,17 +240,17 @@ def lanes(typing: Any, array: Any, at: Any) -> Any:
 
 
 @intrinsic
-def everywhere(typing: Any, number: Any) -> Any:
-    """One number in all lanes."""
+def broadcast16(typing: Any, number: Any) -> Any:
+    """One number in all sixteen lanes."""
     vector = Vector(number, LANES)
-    return vector(number), lambda context, builder, sig, args: repeat(
+    return vector(number), lambda context, builder, sig, args: splat(
         builder, args[0], vector.llvm()
     )
 
 
 @intrinsic
-def at_most(typing: Any, a: Any, b: Any) -> Any:
-    """Bits of the lanes where a <= b."""
+def less_equal(typing: Any, a: Any, b: Any) -> Any:
+    """Bit mask of the lanes where a <= b; never where one is NaN."""
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         holds = builder.fcmp_ordered("<=", *args)
@@ -247,7 +261,7 @@ def at_most(typing: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def lowest_bit(typing: Any, bits: Any) -> Any:
-    """Position of the lowest bit; undefined where there is none."""
+    """Position of the lowest bit that is set; undefined if there is none."""
     return types.int64(types.int64), lambda context, builder, sig, args: builder.cttz(
         args[0], ir.IntType(1)(1)
     )
@@ -260,37 +274,38 @@ def count_bits(typing: Any, bits: Any) -> Any:
 
 
 @intrinsic
-def insert(typing: Any, values: Any, places: Any, at: Any, value: Any, place: Any) -> Any:
-    """Insert a pair into the sixteen that begin at number `at`, sorted by value, then place.
+def insert_sorted(typing: Any, values: Any, indices: Any, at: Any, value: Any, index: Any) -> Any:
+    """Insert a pair into the sixteen that begin at number `at`, sorted by value, then index.
 
-    What stands before them takes part: its last pair moves in when the new one goes further up.
+    Pairs after the new one move up by a lane and the last one drops out. If the new pair belongs
+    before these sixteen, the pair just before them moves into the first lane.
     """
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         value_array = _Array(context, builder, values, args[0])
-        place_array = _Array(context, builder, places, args[1])
+        index_array = _Array(context, builder, indices, args[1])
         at, *new = args[2:]
         before = builder.sub(at, at.type(1))
-        carry = value_array.number(before), place_array.number(before)
-        old = value_array.load(at), place_array.load(at)
-        wide = [repeat(builder, new[part], old[part].type) for part in (0, 1)]
-        shifted = [_shift(builder, carry[part], old[part]) for part in (0, 1)]
-        later = _comes_later(builder, *old, *wide)
+        carry = value_array.number(before), index_array.number(before)
+        old = value_array.load(at), index_array.load(at)
+        wide = [splat(builder, new[i], old[i].type) for i in (0, 1)]
+        shifted = [_shift(builder, carry[i], old[i]) for i in (0, 1)]
+        later = _comes_later(builder, *old, *wide)  # lanes that move up
         pushed = _shift(builder, _comes_later(builder, *carry, *new), later)
         # a minimum, not a selection: that would become a masked store, slow to read back
         above = builder.fcmp_ordered(">", shifted[0], wide[0])
         raised = builder.select(above, shifted[0], wide[0])
-        value_array.store(_smaller(builder, old[0], raised), at)
+        value_array.store(_minimum(builder, old[0], raised), at)
         moved = builder.select(pushed, shifted[1], wide[1])
-        place_array.store(builder.select(later, moved, old[1]), at)
+        index_array.store(builder.select(later, moved, old[1]), at)
         return context.get_dummy_value()
 
-    return types.void(values, places, types.intp, values.dtype, places.dtype), emit
+    return types.void(values, indices, types.intp, values.dtype, indices.dtype), emit
 
 
-def _comes_later(builder: Any, value: Any, place: Any, new_value: Any, new_place: Any) -> Any:
+def _comes_later(builder: Any, value: Any, index: Any, new_value: Any, new_index: Any) -> Any:
     tied = builder.fcmp_ordered("==", value, new_value)
-    later = builder.icmp_signed(">", place, new_place)
+    later = builder.icmp_signed(">", index, new_index)
     return builder.or_(builder.fcmp_ordered(">", value, new_value), builder.and_(tied, later))
 
 
@@ -300,7 +315,7 @@ def _shift(builder: Any, first: Any, vector: Any) -> Any:
     return shuffle(builder, vector, other, [LANES, *range(LANES - 1)])
 
 
-def _smaller(builder: Any, a: Any, b: Any) -> Any:
+def _minimum(builder: Any, a: Any, b: Any) -> Any:
     bits = 32 if isinstance(a.type.element, ir.FloatType) else 64
     takes = ir.FunctionType(a.type, [a.type, a.type])
     name = f"llvm.minnum.v{LANES}f{bits}"

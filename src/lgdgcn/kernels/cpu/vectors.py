@@ -1,12 +1,16 @@
-"""Vectors in registers for numba, so that short rows are a few wide instructions.
+"""Vectors in registers: the types, and how they are read from and written to arrays.
 
-The loops that use them must be given C-contiguous arrays.
+numba has no vector type, so this file adds two types. A `RowShape` carries the sizes M and d of a
+row in its type: a loop that takes one is compiled, and cached, once for each pair (M, d). A
+`Vector` is a fixed number of floats in registers; `+ - * /` on two of them are one instruction
+each. The arithmetic beyond that is in `vector_math`.
 
-A row holds M channels of d numbers. Arrays outside keep it as `[M, d]`; compiled loops pack it
-channel last, `[d', M']` with both filled up with zeros to powers of two: sums over d then add
-halves, and a factor per channel repeats, without moving numbers between lanes. The numbers M and
-d are part of the type of a `Shape`, which loops take as an argument; numba compiles and caches
-one version for each.
+A row has M factors of d numbers. Arrays outside the loops hold it as `[M, d]` ("unpacked"). Inside
+it is "packed": transposed to `[d', M']`, where d' and M' are d and M rounded up to powers of two
+and the padding is zero. With the factors last, a sum over d adds the two halves of the vector again
+and again, and a number per factor is repeated d' times; neither has to shuffle single lanes.
+
+All functions need C-contiguous arrays and take a position `at` that counts whole rows.
 """
 
 import operator
@@ -28,73 +32,76 @@ from numba.extending import (
 )
 
 __all__ = [
-    "FAST",
+    "FAST_FLAGS",
     "LANES",
-    "Shape",
-    "ShapeType",
+    "RowShape",
     "Vector",
-    "channels_of",
-    "fill",
-    "fill_channels",
+    "broadcast",
+    "broadcast_factors",
+    "factors_of",
+    "fill_padding",
     "lanes_of",
     "load",
-    "load_channels",
     "load_edges",
-    "load_outside",
-    "pad_with",
-    "repeat",
-    "shape_of",
+    "load_factors",
+    "load_unpacked",
+    "padded_factors_of",
+    "row_shape",
     "shuffle",
+    "splat",
     "store",
-    "store_outside",
-    "wide_of",
+    "store_unpacked",
 ]
 
-LANES = 16  # numbers that a softmax works on at once: as many edges as fit, at least one
+LANES = 16  # numbers in a vector whose length does not depend on M and d: one AVX-512 register
+
+# sums may be reordered for the vector units; NaN and infinity keep their meaning
+FAST_FLAGS = ("reassoc", "contract", "nsz")
+_INDEX = ir.IntType(32)
 
 
-class ShapeType(types.Type):
-    """What numba knows of a `Shape`."""
+class _RowShapeType(types.Type):
+    """The numba type of a `RowShape`: M and d, and what follows from them."""
 
-    def __init__(self, channels: int, size: int) -> None:
-        self.channels, self.size = channels, size
-        self.wide_channels = 1 << (channels - 1).bit_length()
-        self.lanes = self.wide_channels << (size - 1).bit_length()
-        self.group = max(LANES, self.wide_channels)
-        super().__init__(f"Shape({channels}, {size})")
-
-
-register_model(ShapeType)(models.OpaqueModel)
+    def __init__(self, factors: int, size: int) -> None:
+        self.factors, self.size = factors, size
+        self.padded_factors = 1 << (factors - 1).bit_length()  # M'
+        self.lanes = self.padded_factors << (size - 1).bit_length()  # M' * d'
+        self.edge_lanes = max(LANES, self.padded_factors)  # a softmax takes 16 / M' edges at once
+        super().__init__(f"RowShape({factors}, {size})")
 
 
-class Shape:
-    """The sizes M and d of a row, as a type."""
+register_model(_RowShapeType)(models.OpaqueModel)
 
-    def __init__(self, channels: int, size: int) -> None:
-        self._numba_type_ = ShapeType(channels, size)
+
+class RowShape:
+    """The sizes M and d of a row, as a type that numba compiles for."""
+
+    def __init__(self, factors: int, size: int) -> None:
+        self._numba_type_ = _RowShapeType(factors, size)
 
     @property
     def lanes(self) -> int:
-        """Numbers in a packed row."""
+        """Numbers in a packed row, M' * d'."""
         lanes: int = self._numba_type_.lanes
         return lanes
 
     @property
-    def wide_channels(self) -> int:
-        """Channels in a packed row."""
-        wide: int = self._numba_type_.wide_channels
-        return wide
+    def padded_factors(self) -> int:
+        """Factors in a packed row, M'."""
+        padded: int = self._numba_type_.padded_factors
+        return padded
 
 
 @cache
-def shape_of(channels: int, size: int) -> Shape:
+def row_shape(factors: int, size: int) -> RowShape:
     """The shape of rows `[M, d]`; both at least 1."""
-    return Shape(channels, size)
+    return RowShape(factors, size)
 
 
-@unbox(ShapeType)
-def _unbox_shape(shape: Any, value: Any, context: Any) -> NativeValue:
-    return NativeValue(context.context.get_dummy_value())
+@unbox(_RowShapeType)
+def _unbox_row_shape(shape: Any, value: Any, context: Any) -> NativeValue:
+    return NativeValue(context.context.get_dummy_value())  # all it says is in its type
 
 
 def _constant(number: Callable[[Any], int]) -> Any:
@@ -108,28 +115,23 @@ def _constant(number: Callable[[Any], int]) -> Any:
     return constant
 
 
-channels_of = _constant(lambda shape: shape.channels)
-"""The number M."""
-wide_of = _constant(lambda shape: shape.wide_channels)
-"""The number M' of channels in a packed row."""
+factors_of = _constant(lambda shape: shape.factors)
+"""The number M of factors."""
+padded_factors_of = _constant(lambda shape: shape.padded_factors)
+"""The number M' of factors in a packed row."""
 lanes_of = _constant(lambda shape: shape.lanes)
-"""The number of numbers in a packed row."""
-
-
-# sums may be reordered for the vector units; NaN and infinity keep their meaning
-FAST = ("reassoc", "contract", "nsz")
-_INDEX = ir.IntType(32)
+"""The length M' * d' of a packed row."""
 
 
 class Vector(types.Type):
-    """Some numbers of one type, held in registers."""
+    """The numba type of some numbers of one type in registers."""
 
     def __init__(self, element: Any, lanes: int) -> None:
         self.element, self.lanes = element, lanes
         super().__init__(f"Vector({element}, {lanes})")
 
     def llvm(self) -> ir.VectorType:
-        """How LLVM calls it."""
+        """The LLVM type."""
         number = ir.FloatType() if self.element == types.float32 else ir.DoubleType()
         return ir.VectorType(number, self.lanes)
 
@@ -150,7 +152,7 @@ def _define_operator(symbol: Any, instruction: str) -> None:
 
     @lower_builtin(symbol, Vector, Vector)
     def _lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return getattr(builder, instruction)(*args, flags=FAST)
+        return getattr(builder, instruction)(*args, flags=FAST_FLAGS)
 
 
 for _symbol, _instruction in {
@@ -163,11 +165,11 @@ for _symbol, _instruction in {
 
 
 def shuffle(builder: Any, a: Any, b: Any, lanes: Sequence[int]) -> Any:
-    """Pick lanes of a, or of b by numbers from the length of a on."""
+    """Make a vector of chosen lanes; numbers from the length of `a` on choose lanes of `b`."""
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INDEX, len(lanes)), [*lanes]))
 
 
-def repeat(builder: Any, number: Any, kind: ir.VectorType) -> Any:
+def splat(builder: Any, number: Any, kind: ir.VectorType) -> Any:
     """Put one number into all lanes."""
     empty = ir.Constant(kind, ir.Undefined)
     first = builder.insert_element(empty, number, ir.Constant(_INDEX, 0))
@@ -175,6 +177,7 @@ def repeat(builder: Any, number: Any, kind: ir.VectorType) -> Any:
 
 
 def _pointer(context: Any, builder: Any, array: Any, value: Any, at: Any, length: int) -> Any:
+    """Pointer to row `at` of an array that is read as rows of `length` numbers."""
     assert array.layout == "C"
     data = cgutils.create_struct_proxy(array)(context, builder, value=value).data
     start = builder.gep(data, [builder.mul(at, ir.Constant(at.type, length))])
@@ -197,11 +200,11 @@ def _loader(lanes: Callable[[Any], int]) -> Any:
 
 
 load = _loader(lambda shape: shape.lanes)
-"""Packed row number `at` of a packed array."""
-load_channels = _loader(lambda shape: shape.wide_channels)
-"""One number per channel, at place `at` of an array of M' numbers each."""
-load_edges = _loader(lambda shape: shape.group)
-"""The numbers per channel of several neighbouring places at once."""
+"""Row `at` of an array of packed rows."""
+load_factors = _loader(lambda shape: shape.padded_factors)
+"""Row `at` of an array `[..., M']` with one number per factor."""
+load_edges = _loader(lambda shape: shape.edge_lanes)
+"""Several neighbouring rows of an array `[..., M']`, sixteen numbers or one row at once."""
 
 
 @intrinsic
@@ -216,72 +219,72 @@ def store(typing: Any, array: Any, at: Any, vector: Any) -> Any:
     return types.void(array, types.intp, vector), emit
 
 
-def _outside(shape: ShapeType, lanes: int) -> tuple[list[int], list[int]]:
-    """Which lane of `[M, d]` each packed lane takes, and back; `[M]` when d' is 1."""
-    wide, size = shape.wide_channels, shape.size if lanes > shape.wide_channels else 1
-    zero = shape.channels * size
-    places = [divmod(lane, wide) for lane in range(lanes)]
-    inward = [m * size + x if m < shape.channels and x < size else zero for x, m in places]
-    return inward, [x * wide + m for m in range(shape.channels) for x in range(size)]
+def _permutation(shape: _RowShapeType, lanes: int) -> tuple[list[int], list[int]]:
+    """Which lane of `[M, d]` each packed lane takes, and the reverse; `[M]` when d' is 1."""
+    wide, size = shape.padded_factors, shape.size if lanes > shape.padded_factors else 1
+    zero = shape.factors * size  # the first lane of a vector of zeros
+    packed = [divmod(lane, wide) for lane in range(lanes)]  # (coordinate, factor)
+    pack = [m * size + x if m < shape.factors and x < size else zero for x, m in packed]
+    return pack, [x * wide + m for m in range(shape.factors) for x in range(size)]
 
 
 @intrinsic
-def load_outside(typing: Any, array: Any, at: Any, like: Any, shape: Any) -> Any:
-    """Row `at` of an array of rows `[M, d]`, or `[M]` when `like` has one number per channel."""
-    inward, outward = _outside(shape, like.lanes)
+def load_unpacked(typing: Any, array: Any, at: Any, like: Any, shape: Any) -> Any:
+    """Pack row `at` of an array of rows `[M, d]`, or `[M]` if `like` has one number per factor."""
+    pack, unpack = _permutation(shape, like.lanes)
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _pointer(context, builder, array, args[0], args[1], len(outward))
+        start = _pointer(context, builder, array, args[0], args[1], len(unpack))
         row = builder.load(start, align=array.dtype.bitwidth // 8)
-        return shuffle(builder, row, ir.Constant(row.type, None), inward)
+        return shuffle(builder, row, ir.Constant(row.type, None), pack)
 
     return like(array, types.intp, like, shape), emit
 
 
 @intrinsic
-def store_outside(typing: Any, array: Any, at: Any, vector: Any, shape: Any) -> Any:
-    """Write a packed row as `[M, d]`, or one number per channel as `[M]`."""
-    _, outward = _outside(shape, vector.lanes)
+def store_unpacked(typing: Any, array: Any, at: Any, vector: Any, shape: Any) -> Any:
+    """Write a packed row as `[M, d]`, or a vector with one number per factor as `[M]`."""
+    _, unpack = _permutation(shape, vector.lanes)
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        start = _pointer(context, builder, array, args[0], args[1], len(outward))
-        row = shuffle(builder, args[2], args[2], outward)
+        start = _pointer(context, builder, array, args[0], args[1], len(unpack))
+        row = shuffle(builder, args[2], args[2], unpack)
         builder.store(row, start, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
     return types.void(array, types.intp, vector, shape), emit
 
 
-def _filler(lanes: Callable[[Any], int]) -> Any:
+def _broadcaster(lanes: Callable[[Any], int]) -> Any:
     @intrinsic
-    def fill(typing: Any, number: Any, shape: Any) -> Any:
+    def broadcast(typing: Any, number: Any, shape: Any) -> Any:
         vector = Vector(number, lanes(shape))
 
         def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            return repeat(builder, args[0], vector.llvm())
+            return splat(builder, args[0], vector.llvm())
 
         return vector(number, shape), emit
 
-    return fill
+    return broadcast
 
 
-fill = _filler(lambda shape: shape.lanes)
+broadcast = _broadcaster(lambda shape: shape.lanes)
 """A packed row of equal numbers."""
-fill_channels = _filler(lambda shape: shape.wide_channels)
-"""The same number for every channel."""
+broadcast_factors = _broadcaster(lambda shape: shape.padded_factors)
+"""The same number for every factor."""
 
 
 @intrinsic
-def pad_with(typing: Any, vector: Any, number: Any, shape: Any) -> Any:
-    """Replace what stands in the channels from M on of a vector with numbers per channel."""
-    wide, channels = shape.wide_channels, shape.channels
+def fill_padding(typing: Any, vector: Any, number: Any, shape: Any) -> Any:
+    """Set the padded factors, from M on, of a vector with numbers per factor."""
+    wide, factors = shape.padded_factors, shape.factors
 
     def emit(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        if wide == channels:
+        if wide == factors:
             return args[0]
         other = builder.insert_element(args[0], args[1], ir.Constant(_INDEX, 0))
-        places = range(vector.lanes)
-        lanes = [lane if lane % wide < channels else vector.lanes for lane in places]
-        return shuffle(builder, args[0], other, lanes)
+        lanes = range(vector.lanes)
+        chosen = [lane if lane % wide < factors else vector.lanes for lane in lanes]
+        return shuffle(builder, args[0], other, chosen)
 
     return vector(vector, vector.element, shape), emit

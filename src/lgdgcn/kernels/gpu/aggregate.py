@@ -1,5 +1,9 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
-"""List union, row sums and aggregation for CUDA: static shapes, so that graphs can be captured."""
+"""The latent graph on a GPU: union of neighbour lists, row sums and aggregation.
+
+All shapes are static, they depend on the sizes of the inputs only: the host never has to wait for a
+number, and a CUDA graph can record the launches.
+"""
 
 from typing import Any
 
@@ -9,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lgdgcn.kernels.graph import Union
+from lgdgcn.kernels.graph import UndirectedGraph
 
 __all__ = ["aggregate", "row_sums", "symmetrize"]
 
@@ -24,7 +28,10 @@ _SHORT = tl.constexpr(64)  # entries of a row after which the whole program work
 _WIDE = tl.constexpr(128)  # entries of a long row at once
 
 
-def symmetrize(index: Tensor, keep: Tensor | None) -> Union:
+# union of neighbour lists
+
+
+def symmetrize(index: Tensor, keep: Tensor | None) -> UndirectedGraph:
     """See `lgdgcn.kernels.symmetrize`: row i holds its own list, then who lists it.
 
     The result has `2 B N k` entries whatever the lists hold. Of a pair that lists each other, the
@@ -48,8 +55,8 @@ def symmetrize(index: Tensor, keep: Tensor | None) -> Union:
     union = row_ptr, source, both_ends
     steps = (n * k).bit_length()
     with torch.cuda.device_of(index):
-        _place_kernel[grid](lists, ends, target, order, *union, n, size, steps, **shape)
-    return Union(*union)
+        _write_kernel[grid](lists, ends, target, order, *union, n, size, steps, **shape)
+    return UndirectedGraph(*union)
 
 
 @triton.jit(do_not_specialize=["n", "size"])
@@ -87,11 +94,12 @@ def _mark_kernel(
 
 
 @triton.jit(do_not_specialize=["n", "size", "steps"])
-def _place_kernel(
+def _write_kernel(
     index, ends, target, order, row_ptr, source, both_ends, n, size, steps,
     K: tl.constexpr, KPAD: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Write every entry into its own row and, in sorted order, into the row of its target."""
+    # a row begins after K entries of every row before it, and the reverse entries sent to them
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     low = tl.zeros([ROWS], tl.int64)  # entries with a smaller target, by bisection
     high = (low + n) * K
@@ -102,6 +110,7 @@ def _place_kernel(
         high = tl.where(smaller, high, middle)
     tl.store(row_ptr + row, row * K + low, row <= n)
 
+    # the list of every row
     column = tl.arange(0, KPAD)[None, :]
     entry = row[:, None] * K + column
     mask = (row < n)[:, None] & (column < K)
@@ -111,11 +120,15 @@ def _place_kernel(
     tl.store(source + to, tl.where(number > 0, listed, row[:, None]), mask)
     tl.store(both_ends + to, number, mask)
 
+    # the reverse entries: the one at sorted position `entry` goes after its target's own list
     sorted_entry = tl.load(order + entry, mask, 0)
     number = tl.load(ends + sorted_entry, mask, 0)
     to = (tl.load(target + entry, mask, 0).to(tl.int64) + 1) * K + entry
     tl.store(source + to, sorted_entry // K, mask)
     tl.store(both_ends + to, (number == 1).to(tl.uint8), mask)
+
+
+# row sums
 
 
 def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:
@@ -129,21 +142,19 @@ def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:
 
 
 @triton.jit(do_not_specialize=["n"])
-def _row_sums_kernel(
-    weight, row_ptr, total, n,
-    ROWS: tl.constexpr,
-):  # fmt: skip
+def _row_sums_kernel(weight, row_ptr, total, n, ROWS: tl.constexpr):
+    """Sum ROWS rows side by side, then what long rows have left one after the other."""
     base = tl.program_id(0).to(tl.int64) * ROWS
     row = base + tl.arange(0, ROWS)
     begin = tl.load(row_ptr + row, row < n, 0)
     length = tl.load(row_ptr + row + 1, row < n, 0) - begin
     longest = tl.max(length, 0)
-    parts = tl.zeros([ROWS, _CHUNK], tl.float64)
+    sums = tl.zeros([ROWS, _CHUNK], tl.float64)
     for start in range(0, tl.minimum(longest, _SHORT), _CHUNK):
-        place = start + tl.arange(0, _CHUNK)[None, :]
-        mask = place < length[:, None]
-        parts += tl.load(weight + begin[:, None] + place, mask, 0.0).to(tl.float64)
-    result = tl.sum(parts, 1)
+        at = start + tl.arange(0, _CHUNK)[None, :]
+        mask = at < length[:, None]
+        sums += tl.load(weight + begin[:, None] + at, mask, 0.0).to(tl.float64)
+    result = tl.sum(sums, 1)
     if longest > _SHORT:
         for r in range(0, ROWS):
             if base + r < n:
@@ -154,6 +165,9 @@ def _row_sums_kernel(
                     wide += tl.load(weight + entry, entry < stop, 0.0).to(tl.float64)
                 result += tl.where(row == base + r, tl.sum(wide, 0), 0.0)
     tl.store(total + row, result, row < n)
+
+
+# aggregation
 
 
 def aggregate(
@@ -196,6 +210,7 @@ def _aggregate_kernel(
     x, row_ptr, source, weight, left, right, out, n, width,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
+    """Write a tile `[ROWS, COLUMNS]` of L (A + I) R x."""
     base = tl.program_id(0).to(tl.int64) * ROWS
     row = base + tl.arange(0, ROWS)
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
@@ -203,18 +218,22 @@ def _aggregate_kernel(
     begin = tl.load(row_ptr + row, row < n, 0)
     length = tl.load(row_ptr + row + 1, row < n, 0) - begin
     longest = tl.max(length, 0)
-    parts = tl.zeros([ROWS, _CHUNK, COLUMNS], tl.float32)
+
+    # the first entries of all rows side by side, [ROWS, _CHUNK, COLUMNS] at a time
+    sums = tl.zeros([ROWS, _CHUNK, COLUMNS], tl.float32)
     for start in range(0, tl.minimum(longest, _SHORT), _CHUNK):
-        place = start + tl.arange(0, _CHUNK)[None, :]
-        entry = begin[:, None] + place
-        share = tl.load(weight + entry, place < length[:, None], 0.0)
+        at = start + tl.arange(0, _CHUNK)[None, :]
+        entry = begin[:, None] + at
+        share = tl.load(weight + entry, at < length[:, None], 0.0)
         used = share != 0.0  # padding is not fetched
         sender = tl.load(source + entry, used, 0)
         share *= tl.load(right + sender, used, 0.0)
         mask = used[:, :, None] & exists[None, None, :]
         sent = tl.load(x + sender[:, :, None] * width + column[None, None, :], mask, 0.0)
-        parts += share[:, :, None] * sent
-    result = tl.sum(parts, 1)
+        sums += share[:, :, None] * sent
+    result = tl.sum(sums, 1)
+
+    # what long rows have left, one row after the other, [_WIDE, COLUMNS] at a time
     if longest > _SHORT:
         for r in range(0, ROWS):
             if base + r < n:
@@ -230,6 +249,8 @@ def _aggregate_kernel(
                     sent = tl.load(x + sender[:, None] * width + column[None, :], mask, 0.0)
                     wide += share[:, None] * sent
                 result += tl.where((row == base + r)[:, None], tl.sum(wide, 0)[None, :], 0.0)
+
+    # the node itself, then the left diagonal
     mask = (row < n)[:, None] & exists[None, :]
     own = tl.load(x + row[:, None] * width + column[None, :], mask, 0.0)
     result += tl.load(right + row, row < n, 0.0)[:, None] * own

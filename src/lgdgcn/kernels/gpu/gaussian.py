@@ -1,6 +1,11 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 # mypy: disable-error-code="assignment"
-"""The mixture's statistics, quadratic forms and distances on a GPU, and the diversity loss."""
+"""The Gaussian mixture on a GPU: distances, quadratic forms, covariance and the diversity loss.
+
+The first three multiply tiles `[ROWS, DP]` of vectors with a factor's matrix `[DP, DP]`, in full
+float32 ("ieee", not TF32). Coordinates are padded to DP, at least 16, the smallest size of such a
+product. The diversity loss works on one small matrix per node and holds it in registers.
+"""
 
 from math import log1p
 from typing import Any
@@ -16,13 +21,14 @@ from lgdgcn.kernels import reference
 __all__ = ["covariance", "diversity_loss", "quadratic_forms", "square_distances"]
 
 _ROWS = 256  # vectors per program
-_LARGEST = 64  # size of a vector whose map still fits
-_PIECE = 64  # vectors added up at once
+_MOST_COORDINATES = 64  # of a vector whose matrix still fits
+_PIECE = 64  # vectors that a covariance adds up at once
 _PROGRAMS = 1 << 11  # that fill a GPU
+_MOST_FACTORS = 16  # of a diversity loss: unrolled loops over more take long to compile
 
 
 @triton.jit
-def _difference(z, row, in_rows, mean, e, M: tl.constexpr, D: tl.constexpr, DP: tl.constexpr):
+def _difference(z, row, in_rows, mean, e, D: tl.constexpr, DP: tl.constexpr):
     """Vectors minus mean e, `[rows, DP]`."""
     c = tl.arange(0, DP)[None, :]
     vectors = tl.load(z + row * D + c, in_rows & (c < D), 0.0)
@@ -30,25 +36,58 @@ def _difference(z, row, in_rows, mean, e, M: tl.constexpr, D: tl.constexpr, DP: 
 
 
 @triton.jit
-def _map(maps, e, D: tl.constexpr, DP: tl.constexpr):
-    """Map e, `[DP, DP]`."""
+def _matrix(matrices, e, D: tl.constexpr, DP: tl.constexpr):
+    """Matrix e, `[DP, DP]`."""
     b = tl.arange(0, DP)[:, None]
     c = tl.arange(0, DP)[None, :]
-    return tl.load(maps + (e * D + b) * D + c, (b < D) & (c < D), 0.0)
+    return tl.load(matrices + (e * D + b) * D + c, (b < D) & (c < D), 0.0)
+
+
+def _sizes(z: Tensor) -> dict[str, int]:
+    padded = max(16, triton.next_power_of_2(z.size(-1)))
+    return {"M": z.size(-2), "D": z.size(-1), "DP": padded, "ROWS": _ROWS}
+
+
+# distances of every vector to every mean
+
+
+def square_distances(z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.square_distances`."""
+    if z.size(-1) > _MOST_COORDINATES:
+        return reference.square_distances(z, mean, maps)
+    out: Tensor = _SquareDistances.apply(z, mean, maps)
+    return out
+
+
+class _SquareDistances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
+        z, mean, maps = z.contiguous(), mean.contiguous(), maps.contiguous()
+        ctx.save_for_backward(z, mean, maps)
+        out = z.new_empty(*z.shape[:-1], z.size(-2))
+        _distances_forward[_vector_grid(z)](z, mean, maps, out, z[0, ..., 0].numel(), **_sizes(z))
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        z, mean, maps = ctx.saved_tensors
+        grad = torch.empty_like(z)
+        arguments = z, mean, maps, grads[0].contiguous(), grad, z[0, ..., 0].numel()
+        _distances_backward[_vector_grid(z)](*arguments, **_sizes(z))
+        return grad, None, None
+
+
+def _vector_grid(z: Tensor) -> tuple[int, int]:
+    """Tiles of one member's vectors of all factors, and members."""
+    return triton.cdiv(z.size(1) * z.size(2), _ROWS), z.size(0)
 
 
 @triton.jit
-def _forward_kernel(
-    z,
-    mean,
-    maps,
-    out,
-    count,
-    M: tl.constexpr,
-    D: tl.constexpr,
-    DP: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+def _distances_forward(
+    z, mean, maps, out, count,
+    M: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     """Write the distances `[count, M]` of the vectors `[count, D]` of one member."""
     member = tl.program_id(1).to(tl.int64)
     z += member * count * D
@@ -58,107 +97,46 @@ def _forward_kernel(
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]).to(tl.int64)
     in_rows = row < count
     for e in range(M):
-        diff = _difference(z, row, in_rows, mean, e, M, D, DP)
-        image = tl.dot(diff, tl.trans(_map(maps, e, D, DP)), input_precision="ieee")
+        diff = _difference(z, row, in_rows, mean, e, D, DP)
+        image = tl.dot(diff, tl.trans(_matrix(maps, e, D, DP)), input_precision="ieee")
         total = tl.sum(image * image, 1, keep_dims=True)
         tl.store(out + row * M + e, total, in_rows)
 
 
 @triton.jit
-def _backward_kernel(
-    z,
-    mean,
-    maps,
-    received,
-    grad,
-    count,
-    M: tl.constexpr,
-    D: tl.constexpr,
-    DP: tl.constexpr,
-    ROWS: tl.constexpr,
-):
-    """Write the gradient `[count, D]` of the vectors of one member."""
+def _distances_backward(
+    z, mean, maps, out_grad, grad, count,
+    M: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Write the gradient `[count, D]` of the vectors of one member: 2 A^T A (z - mean), summed."""
     member = tl.program_id(1).to(tl.int64)
     z += member * count * D
     grad += member * count * D
-    received += member * count * M
+    out_grad += member * count * M
     mean += member * (M * D)
     maps += member * (M * D * D)
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]).to(tl.int64)
     in_rows = row < count
     total = tl.zeros((ROWS, DP), tl.float32)
     for e in range(M):
-        diff = _difference(z, row, in_rows, mean, e, M, D, DP)
-        own = _map(maps, e, D, DP)
-        image = tl.dot(diff, tl.trans(own), input_precision="ieee")
-        image *= 2 * tl.load(received + row * M + e, in_rows, 0.0)
-        total += tl.dot(image, own, input_precision="ieee")
+        diff = _difference(z, row, in_rows, mean, e, D, DP)
+        matrix = _matrix(maps, e, D, DP)
+        image = tl.dot(diff, tl.trans(matrix), input_precision="ieee")
+        image *= 2 * tl.load(out_grad + row * M + e, in_rows, 0.0)
+        total += tl.dot(image, matrix, input_precision="ieee")
     c = tl.arange(0, DP)[None, :]
     tl.store(grad + row * D + c, total, in_rows & (c < D))
 
 
-class _SquareDistances(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
-        z, mean, maps = z.contiguous(), mean.contiguous(), maps.contiguous()
-        ctx.save_for_backward(z, mean, maps)
-        out = z.new_empty(*z.shape[:-1], z.size(-2))
-        _forward_kernel[_grid(z)](z, mean, maps, out, z[0, ..., 0].numel(), **_sizes(z))
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        z, mean, maps = ctx.saved_tensors
-        grad = torch.empty_like(z)
-        received = grads[0].contiguous()
-        count = z[0, ..., 0].numel()
-        _backward_kernel[_grid(z)](z, mean, maps, received, grad, count, **_sizes(z))
-        return grad, None, None
+# quadratic forms of every vector with its own factor's matrix
 
 
-def square_distances(z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
-    """See `lgdgcn.kernels.square_distances`."""
-    if z.size(-1) > _LARGEST:
-        return reference.square_distances(z, mean, maps)
-    out: Tensor = _SquareDistances.apply(z, mean, maps)
+def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.quadratic_forms`."""
+    if z.size(-1) > _MOST_COORDINATES:
+        return reference.quadratic_forms(z, mean, matrices)
+    out: Tensor = _QuadraticForms.apply(z, mean, matrices)
     return out
-
-
-@triton.jit
-def _forms_kernel(
-    z,
-    mean,
-    matrices,
-    received,
-    out,
-    nodes,
-    M: tl.constexpr,
-    D: tl.constexpr,
-    DP: tl.constexpr,
-    ROWS: tl.constexpr,
-    BACKWARD: tl.constexpr,
-):
-    """Write the forms `[nodes, M]` of one channel of one member, or the gradient `[nodes, M, D]`.
-
-    The gradient of d^T A d is (A + A^T) d.
-    """
-    member, channel = (tl.program_id(1) // M).to(tl.int64), tl.program_id(1) % M
-    node = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]).to(tl.int64)
-    in_rows = node < nodes
-    row = (member * nodes + node) * M + channel
-    pair = member * M + channel
-    diff = _difference(z, row, in_rows, mean, pair, M, D, DP)
-    matrix = _map(matrices, pair, D, DP)
-    if BACKWARD:
-        matrix += tl.trans(matrix)
-    image = tl.dot(diff, matrix, input_precision="ieee")
-    if BACKWARD:
-        c = tl.arange(0, DP)[None, :]
-        image *= tl.load(received + row, in_rows, 0.0)
-        tl.store(out + row * D + c, image, in_rows & (c < D))
-    else:
-        tl.store(out + row, tl.sum(image * diff, 1, keep_dims=True), in_rows)
 
 
 class _QuadraticForms(torch.autograd.Function):
@@ -167,9 +145,8 @@ class _QuadraticForms(torch.autograd.Function):
         z, mean, matrices = z.contiguous(), mean.contiguous(), matrices.contiguous()
         ctx.save_for_backward(z, mean, matrices)
         out = z.new_empty(z.shape[:-1])
-        _forms_kernel[_channels(z)](
-            z, mean, matrices, out, out, z.size(1), **_sizes(z), BACKWARD=False
-        )
+        arguments = z, mean, matrices, out, out, z.size(1)
+        _forms_kernel[_factor_grid(z)](*arguments, **_sizes(z), BACKWARD=False)
         return out
 
     @staticmethod
@@ -177,79 +154,88 @@ class _QuadraticForms(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         z, mean, matrices = ctx.saved_tensors
         grad = torch.empty_like(z)
-        _forms_kernel[_channels(z)](
-            z, mean, matrices, grads[0].contiguous(), grad, z.size(1), **_sizes(z), BACKWARD=True
-        )
+        arguments = z, mean, matrices, grads[0].contiguous(), grad, z.size(1)
+        _forms_kernel[_factor_grid(z)](*arguments, **_sizes(z), BACKWARD=True)
         return grad, None, None
 
 
-def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
-    """See `lgdgcn.kernels.quadratic_forms`."""
-    if z.size(-1) > _LARGEST:
-        return reference.quadratic_forms(z, mean, matrices)
-    out: Tensor = _QuadraticForms.apply(z, mean, matrices)
-    return out
+def _factor_grid(z: Tensor) -> tuple[int, int]:
+    """Tiles of one factor's vectors, and factors of all members."""
+    return triton.cdiv(z.size(1), _ROWS), z.size(0) * z.size(2)
+
+
+@triton.jit
+def _forms_kernel(
+    z, mean, matrices, out_grad, out, nodes,
+    M: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, ROWS: tl.constexpr,
+    BACKWARD: tl.constexpr,
+):  # fmt: skip
+    """Write the forms `[nodes, M]` of one factor of one member, or the gradient `[nodes, M, D]`.
+
+    The gradient of d^T A d is (A + A^T) d.
+    """
+    member, factor = (tl.program_id(1) // M).to(tl.int64), tl.program_id(1) % M
+    node = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]).to(tl.int64)
+    in_rows = node < nodes
+    row = (member * nodes + node) * M + factor
+    pair = member * M + factor
+    diff = _difference(z, row, in_rows, mean, pair, D, DP)
+    matrix = _matrix(matrices, pair, D, DP)
+    if BACKWARD:
+        matrix += tl.trans(matrix)
+    image = tl.dot(diff, matrix, input_precision="ieee")
+    if BACKWARD:
+        c = tl.arange(0, DP)[None, :]
+        image *= tl.load(out_grad + row, in_rows, 0.0)
+        tl.store(out + row * D + c, image, in_rows & (c < D))
+    else:
+        tl.store(out + row, tl.sum(image * diff, 1, keep_dims=True), in_rows)
+
+
+# covariance
+
+
+def covariance(z: Tensor, centre: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.covariance`; the pieces are summed in fixed order."""
+    if z.size(-1) > _MOST_COORDINATES:
+        return reference.covariance(z, centre)
+    members, nodes, factors, size = z.shape
+    pieces = min(triton.cdiv(nodes, _PIECE), max(1, _PROGRAMS // (members * factors)))
+    sizes = {**_sizes(z), "ROWS": _PIECE}
+    sums = z.new_empty(members, factors, pieces, sizes["DP"], sizes["DP"])
+    _covariance_kernel[pieces, members * factors](
+        z.contiguous(), centre.contiguous(), sums, nodes, pieces, **sizes
+    )
+    return sums.sum(2)[..., :size, :size] / nodes
 
 
 @triton.jit
 def _covariance_kernel(
-    z,
-    centre,
-    out,
-    nodes,
-    pieces,
-    M: tl.constexpr,
-    D: tl.constexpr,
-    DP: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+    z, centre, out, nodes, pieces,
+    M: tl.constexpr, D: tl.constexpr, DP: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     """Write the sum of outer products over a piece of the nodes, `[DP, DP]`."""
-    member, channel = (tl.program_id(1) // M).to(tl.int64), tl.program_id(1) % M
-    pair = member * M + channel
+    member, factor = (tl.program_id(1) // M).to(tl.int64), tl.program_id(1) % M
+    pair = member * M + factor
     total = tl.zeros((DP, DP), tl.float32)
     for start in range(tl.program_id(0) * ROWS, nodes, pieces * ROWS):
         node = (start + tl.arange(0, ROWS)[:, None]).to(tl.int64)
-        row = (member * nodes + node) * M + channel
-        diff = _difference(z, row, node < nodes, centre, pair, M, D, DP)
+        row = (member * nodes + node) * M + factor
+        diff = _difference(z, row, node < nodes, centre, pair, D, DP)
         total += tl.dot(tl.trans(diff), diff, input_precision="ieee")
     b = tl.arange(0, DP)[:, None]
     c = tl.arange(0, DP)[None, :]
     tl.store(out + (pair * pieces + tl.program_id(0)) * (DP * DP) + b * DP + c, total)
 
 
-def covariance(z: Tensor, centre: Tensor) -> Tensor:
-    """See `lgdgcn.kernels.covariance`; the pieces are summed in fixed order."""
-    if z.size(-1) > _LARGEST:
-        return reference.covariance(z, centre)
-    members, nodes, channels, size = z.shape
-    pieces = min(triton.cdiv(nodes, _PIECE), max(1, _PROGRAMS // (members * channels)))
-    sizes = {**_sizes(z), "ROWS": _PIECE}
-    sums = z.new_empty(members, channels, pieces, sizes["DP"], sizes["DP"])
-    _covariance_kernel[pieces, members * channels](
-        z.contiguous(), centre.contiguous(), sums, nodes, pieces, **sizes
-    )
-    return sums.sum(2)[..., :size, :size] / nodes
-
-
-def _channels(z: Tensor) -> tuple[int, int]:
-    return triton.cdiv(z.size(1), _ROWS), z.size(0) * z.size(2)
-
-
-def _grid(z: Tensor) -> tuple[int, int]:
-    return triton.cdiv(z.size(1) * z.size(2), _ROWS), z.size(0)
-
-
-def _sizes(z: Tensor) -> dict[str, int]:
-    padded = max(16, triton.next_power_of_2(z.size(-1)))  # the smallest product of two tiles
-    return {"M": z.size(-2), "D": z.size(-1), "DP": padded, "ROWS": _ROWS}
-
-
-_MOST_ROWS = 16  # rows of a matrix; unrolled loops over more take long to compile
+# Diversity loss. A program takes some nodes. Loops over the M rows of their matrices are unrolled:
+# the rows are a tuple of M tiles [nodes, columns], a triangular factor is a tuple of M (M + 1) / 2
+# vectors [nodes], row after row: entry (i, j) is number i (i + 1) / 2 + j.
 
 
 def diversity_loss(log_rows: Tensor, jitter: float) -> Tensor:
     """See `lgdgcn.kernels.diversity_loss`."""
-    if log_rows.size(-1) > _MOST_ROWS:
+    if log_rows.size(-1) > _MOST_FACTORS:
         return reference.diversity_loss(log_rows, jitter)
     loss: Tensor = _DiversityLoss.apply(log_rows, jitter)
     return loss
@@ -262,8 +248,8 @@ class _DiversityLoss(torch.autograd.Function):
         ctx.save_for_backward(log_rows)
         ctx.jitter = jitter
         loss = log_rows.new_empty(log_rows.size(0))
-        grid, sizes = _tiles(log_rows)
-        constant = log_rows.size(1) * log1p(jitter)
+        grid, sizes = _node_tiles(log_rows)
+        constant = log_rows.size(1) * log1p(jitter)  # the loss divides the matrix by 1 + jitter
         _loss_forward[grid](log_rows, loss, loss.numel(), CONSTANT=constant, JITTER=jitter, **sizes)
         return loss
 
@@ -272,14 +258,14 @@ class _DiversityLoss(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (log_rows,) = ctx.saved_tensors
         back = torch.empty_like(log_rows)
-        grid, sizes = _tiles(log_rows)
+        grid, sizes = _node_tiles(log_rows)
         _loss_backward[grid](
             log_rows, grads[0].contiguous(), back, back.size(0), JITTER=ctx.jitter, **sizes
         )
         return back, None
 
 
-def _tiles(log_rows: Tensor) -> tuple[tuple[int], dict[str, int]]:
+def _node_tiles(log_rows: Tensor) -> tuple[tuple[int], dict[str, int]]:
     """Grid and constants; a program is one warp, so that it never waits for others."""
     count, size, _ = log_rows.shape
     padded = triton.next_power_of_2(size)
@@ -290,15 +276,10 @@ def _tiles(log_rows: Tensor) -> tuple[tuple[int], dict[str, int]]:
 
 @triton.jit
 def _loss_forward(
-    log_ptr,
-    loss_ptr,
-    count,
-    CONSTANT: tl.constexpr,
-    JITTER: tl.constexpr,
-    SIZE: tl.constexpr,
-    PADDED: tl.constexpr,
-    NODES: tl.constexpr,
-):
+    log_ptr, loss_ptr, count, CONSTANT: tl.constexpr, JITTER: tl.constexpr,
+    SIZE: tl.constexpr, PADDED: tl.constexpr, NODES: tl.constexpr,
+):  # fmt: skip
+    """Write -log det = 2 sum of log(1 / diagonal of the Cholesky factor)."""
     node = tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
     rows = _unit_rows(log_ptr, tl.minimum(node, count - 1), SIZE, PADDED)
     lower = _cholesky(rows, JITTER, SIZE)
@@ -310,15 +291,10 @@ def _loss_forward(
 
 @triton.jit
 def _loss_backward(
-    log_ptr,
-    grad_ptr,
-    back_ptr,
-    count,
-    JITTER: tl.constexpr,
-    SIZE: tl.constexpr,
-    PADDED: tl.constexpr,
-    NODES: tl.constexpr,
-):
+    log_ptr, grad_ptr, back_ptr, count, JITTER: tl.constexpr,
+    SIZE: tl.constexpr, PADDED: tl.constexpr, NODES: tl.constexpr,
+):  # fmt: skip
+    """Write the gradient of the logarithms."""
     node = tl.program_id(0).to(tl.int64) * NODES + tl.arange(0, NODES)
     rows = _unit_rows(log_ptr, tl.minimum(node, count - 1), SIZE, PADDED)
     solved = _solve(_cholesky(rows, JITTER, SIZE), rows, SIZE)
@@ -365,7 +341,7 @@ def _cholesky(rows, JITTER: tl.constexpr, SIZE: tl.constexpr):
 
 @triton.jit
 def _solve(lower, rows, SIZE: tl.constexpr):
-    """Solve gram x = rows; the rows of x are returned last one first."""
+    """Solve gram x = rows by two triangular systems; the rows of x are returned last one first."""
     half = ()
     for i in tl.static_range(SIZE):
         rest = rows[i]

@@ -1,5 +1,11 @@
 # mypy: allow-untyped-calls
-"""Routing on a GPU: one launch for the nodes of each range of degrees, sums in fixed order."""
+"""Routing on a GPU: which program takes which nodes, and the launches of `route_kernels`.
+
+Degrees differ by orders of magnitude, so nodes are sorted by their number of in-edges, and each
+range of degrees has a launch of its own with a tile that fits it: several nodes per warp where
+there are few edges, one node for several warps where there are many. The order depends on the graph
+only and is cached with it.
+"""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,7 +21,7 @@ from lgdgcn.kernels.gpu.route_kernels import (
     streamed_forward,
 )
 from lgdgcn.kernels.gpu.route_tile import sum_rows
-from lgdgcn.kernels.graph import Remembered, neighbours
+from lgdgcn.kernels.graph import TensorCache, neighbours
 
 __all__ = ["route"]
 
@@ -23,6 +29,9 @@ _EDGE_BYTES = 1 << 31  # bound on the edge gradients held at once, unless one me
 _UNBOUNDED = 1 << 31
 _LENGTHS = (0, *(1 << power for power in range(32)))
 _WARP = 128  # coordinates that fill a warp, four in each thread: one load of 16 bytes
+
+
+# the plan
 
 
 class Tile(NamedTuple):
@@ -64,7 +73,7 @@ def forward_tiles(width: int) -> list[Tile]:
 
 
 def backward_tiles(width: int) -> list[Tile]:
-    """Like `forward_tiles`; every edge needs more registers, for its gradient."""
+    """Like `forward_tiles`, with fewer edges: each needs more registers, for its gradient."""
     share = _WARP // width
     if share == 0:
         warps = _warps(width)
@@ -92,8 +101,8 @@ def _warps(width: int) -> int:
     return min(8, max(1, width // (2 * _WARP)))
 
 
-class Rows(NamedTuple):
-    """Rows of compressed entries by falling length.
+class SortedRows(NamedTuple):
+    """Rows of a compressed structure by falling length.
 
     Attributes:
         table: `[3, N]` int32: the node of each row, its first entry and the end of its entries.
@@ -119,8 +128,8 @@ class Rows(NamedTuple):
                 end = begin
 
 
-class Graph(NamedTuple):
-    """What routing on a GPU needs to know about the edges; entries are in order of their target.
+class RoutingGraph(NamedTuple):
+    """The edges as the routing kernels read them; entries are in order of their target.
 
     Attributes:
         incoming: In-edges of every node.
@@ -130,40 +139,43 @@ class Graph(NamedTuple):
         slot: `[E]` position of each entry in the order of sources.
     """
 
-    incoming: Rows
-    outgoing: Rows
+    incoming: SortedRows
+    outgoing: SortedRows
     source: Tensor
     order: Tensor
     slot: Tensor
 
 
-_remembered: Remembered[Graph] = Remembered()
+_cache: TensorCache[RoutingGraph] = TensorCache()
 
 
-def prepare(edge_index: Tensor, num_nodes: int) -> Graph:
-    """Prepare a graph, remembered for as long as `edge_index` lives unchanged."""
-    return _remembered.get(edge_index, num_nodes, lambda: _build(edge_index, num_nodes))
+def routing_graph(edge_index: Tensor, num_nodes: int) -> RoutingGraph:
+    """Prepare a graph; cached for as long as `edge_index` lives unchanged."""
+    return _cache.get(edge_index, num_nodes, lambda: _build(edge_index, num_nodes))
 
 
-def _build(edge_index: Tensor, num_nodes: int) -> Graph:
+def _build(edge_index: Tensor, num_nodes: int) -> RoutingGraph:
     lists = neighbours(edge_index, num_nodes)
     slot = torch.empty_like(lists.out_entry)
     slot[lists.out_entry] = torch.arange(slot.numel(), device=slot.device)
-    return Graph(
-        _rows(lists.row_ptr),
-        _rows(lists.out_ptr),
+    return RoutingGraph(
+        _sort_rows(lists.row_ptr),
+        _sort_rows(lists.out_ptr),
         lists.source.int(),
         lists.order.int(),
         slot.int(),
     )
 
 
-def _rows(row_ptr: Tensor) -> Rows:
+def _sort_rows(row_ptr: Tensor) -> SortedRows:
     length, node = row_ptr.diff().sort(descending=True, stable=True)
     table = torch.stack([node, row_ptr[node], row_ptr[node + 1]]).int()
     bounds = torch.tensor(_LENGTHS, device=length.device)
     longer = torch.searchsorted(length.neg(), bounds.neg())
-    return Rows(table, tuple(longer.tolist()))
+    return SortedRows(table, tuple(longer.tolist()))
+
+
+# the launches
 
 
 def route(
@@ -175,120 +187,88 @@ def route(
     normalize_last: bool,
 ) -> tuple[Tensor, Tensor]:
     """See `lgdgcn.kernels.route`."""
-    graph = prepare(edge_index, z.size(1))
+    graph = routing_graph(edge_index, z.size(1))
     settings = {"T": iterations, "UNIFORM": uniform_start, "NORMALIZE": normalize_last}
     units: Tensor
-    units, chance = _Route.apply(z, tau, graph, settings)
-    return units, chance
+    units, probability = _Route.apply(z, tau, graph, settings)
+    return units, probability
 
 
 class _Route(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, z: Tensor, tau: Tensor, graph: Graph, settings: dict[str, Any]
+        ctx: Any, z: Tensor, tau: Tensor, graph: RoutingGraph, settings: dict[str, Any]
     ) -> tuple[Tensor, Tensor]:
         z, tau = z.contiguous(), tau.contiguous()
         ctx.save_for_backward(z, tau)
         ctx.graph, ctx.settings = graph, settings
         ctx.set_materialize_grads(False)
-        members, nodes, channels, size = z.shape
+        members, nodes, factors, size = z.shape
         edges = graph.source.numel()
         units = torch.empty_like(z)
-        chance = z.new_empty(members, edges, channels)
-        sizes = _sizes(channels, size)
+        probability = z.new_empty(members, edges, factors)
+        lists = graph.incoming.table, graph.source, graph.order
+        sizes = _sizes(factors, size)
         tiles = forward_tiles(sizes["MP"] * sizes["DP"])
         with torch.cuda.device_of(z):
-            for tile, begin, count, programs in graph.incoming.spans(tiles, empty=True):
+            for tile, *span, programs in graph.incoming.spans(tiles, empty=True):
                 kernel = streamed_forward if tile.streams else held_forward
-                kernel[programs, members](
-                    z,
-                    tau,
-                    graph.incoming.table,
-                    graph.source,
-                    graph.order,
-                    units,
-                    chance,
-                    begin,
-                    count,
-                    nodes,
-                    edges,
-                    **settings,
-                    **sizes,
-                    **_options(tile),
-                )
-        return units, chance
+                arguments = z, tau, *lists, units, probability, *span, nodes, edges
+                options = {**settings, **sizes, **_options(tile)}
+                kernel[programs, members](*arguments, **options)
+        return units, probability
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None, None]:
         z, tau = ctx.saved_tensors
         units = torch.zeros_like(z) if grads[0] is None else grads[0].contiguous()
-        chance = None if grads[1] is None else grads[1].contiguous()
+        probability = None if grads[1] is None else grads[1].contiguous()
         grad = torch.empty_like(z)
+        # as many members at once as the bound on edge gradients allows
         member_bytes = ctx.graph.source.numel() * z.size(2) * z.size(3) * z.element_size()
-        room = max(1, _EDGE_BYTES // max(1, member_bytes))
+        most = max(1, _EDGE_BYTES // max(1, member_bytes))
         with torch.cuda.device_of(z):
-            for first in range(0, z.size(0), room):
-                some = slice(first, first + room)
-                received = units[some], None if chance is None else chance[some]
-                _backward(ctx.graph, ctx.settings, z[some], tau[some], received, grad[some])
+            for first in range(0, z.size(0), most):
+                some = slice(first, first + most)
+                given = units[some], None if probability is None else probability[some]
+                _backward(ctx.graph, ctx.settings, z[some], tau[some], given, grad[some])
         return grad, None, None, None
 
 
 def _backward(
-    graph: Graph,
+    graph: RoutingGraph,
     settings: dict[str, Any],
     z: Tensor,
     tau: Tensor,
-    received: tuple[Tensor, Tensor | None],
+    given: tuple[Tensor, Tensor | None],
     grad: Tensor,
 ) -> None:
-    """Write the gradient of some members."""
-    members, nodes, channels, size = z.shape
+    """Write the gradient of some members, from the given gradients of units and probability."""
+    members, nodes, factors, size = z.shape
     edges = graph.source.numel()
-    edge_grad = z.new_empty(members, edges, channels, size)
-    sizes = _sizes(channels, size)
+    edge_grad = z.new_empty(members, edges, factors, size)
+    # 1. gradients of the nodes themselves, and one for each of their in-edges
+    lists = graph.incoming.table, graph.source, graph.order, graph.slot
+    units_grad, probability_grad = given
+    has_grad = {"HAS_PROBABILITY_GRAD": probability_grad is not None}
+    grads = units_grad, units_grad if probability_grad is None else probability_grad
+    sizes = _sizes(factors, size)
     tiles = backward_tiles(sizes["MP"] * sizes["DP"])
-    for tile, begin, count, programs in graph.incoming.spans(tiles, empty=True):
+    for tile, *span, programs in graph.incoming.spans(tiles, empty=True):
         kernel = streamed_backward if tile.streams else held_backward
-        kernel[programs, members](
-            z,
-            tau,
-            graph.incoming.table,
-            graph.source,
-            graph.order,
-            graph.slot,
-            received[0],
-            received[0] if received[1] is None else received[1],
-            grad,
-            edge_grad,
-            begin,
-            count,
-            nodes,
-            edges,
-            HAS_CHANCE=received[1] is not None,
-            **settings,
-            **sizes,
-            **_options(tile),
-        )
-    width = _power(channels * size)
-    for tile, begin, count, programs in graph.outgoing.spans(sum_tiles(width), empty=False):
-        sum_rows[programs, members](
-            edge_grad,
-            graph.outgoing.table,
-            grad,
-            begin,
-            count,
-            nodes,
-            edges,
-            W=channels * size,
-            WP=width,
-            **_options(tile),
-        )
+        arguments = z, tau, *lists, *grads, grad, edge_grad, *span, nodes, edges
+        options = {**has_grad, **settings, **sizes, **_options(tile)}
+        kernel[programs, members](*arguments, **options)
+    # 2. each source adds the gradients of its out-edges
+    width = _power(factors * size)
+    for tile, *span, programs in graph.outgoing.spans(sum_tiles(width), empty=False):
+        arguments = edge_grad, graph.outgoing.table, grad, *span, nodes, edges
+        sum_rows[programs, members](*arguments, W=factors * size, WP=width, **_options(tile))
 
 
-def _sizes(channels: int, size: int) -> dict[str, int]:
-    return {"M": channels, "D": size, "MP": _power(channels), "DP": _power(size)}
+def _sizes(factors: int, size: int) -> dict[str, int]:
+    return {"M": factors, "D": size, "MP": _power(factors), "DP": _power(size)}
 
 
 def _power(size: int) -> int:

@@ -1,335 +1,317 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 # mypy: disable-error-code="assignment"
 # ruff: noqa: RUF005 (the compiler knows no other way to make a tuple longer)
-"""Routing on a GPU: few in-edges of a node are held in registers, many are read in pieces."""
+"""Routing kernels, forward and backward, each for nodes with few and with many in-edges.
+
+One iteration, for every edge e = (s, t) and factor m (`lgdgcn.kernels.route` has the definition):
+
+    1. p[e] = softmax over the factors of <z[s, m], c[t, m]> / tau
+    2. sum[t, m] = z[t, m] + sum over the in-edges e of p[e, m] z[s, m]
+    3. c[t, m] = sum[t, m] / |sum[t, m]|
+
+Neighbours enter only by their fixed z, so a program runs all T iterations of its nodes without
+waiting for others. `held_*` take G nodes with at most K in-edges, or, when SPREAD, one node with at
+most K*G: the neighbours' vectors are read once and held in registers over all iterations.
+`streamed_*` take one node with any number of in-edges and read K*G of them at a time, in every
+iteration. Programs along the second axis of the grid are members.
+
+Arguments are z `[R, N, M, D]`, tau `[R]`, the plan of `route` (table, source, order, slot, begin,
+count), the results, and the constants:
+
+    T                         iterations
+    UNIFORM, NORMALIZE        uniform_start, normalize_last
+    M, D, MP, DP              factors and coordinates, and both padded to powers of two
+    K, G, SPREAD              the tile, see `route_tile`
+"""
 
 import triton
 import triton.language as tl
 
 from lgdgcn.kernels.gpu.route_tile import (
-    chances,
     coordinates,
-    inner,
-    read,
-    read_chances,
-    row,
-    rows,
-    slopes,
+    inner_product,
+    inverse_length,
+    load_edge_values,
+    load_vectors,
+    node_row,
+    node_rows,
+    probabilities,
+    softmax_backward,
     sum_edges,
-    unit,
 )
 
 __all__ = ["held_backward", "held_forward", "streamed_backward", "streamed_forward"]
 
-_LOG2E = tl.constexpr(1.4426950408889634)
-_PLAIN = ["begin", "count", "num_nodes", "num_edges"]
+_LOG2E = tl.constexpr(1.4426950408889634)  # turns exp into exp2, which the GPU has
+_NOT_SPECIALIZED = ["begin", "count", "num_nodes", "num_edges"]  # one version for all graphs
 
 
-@triton.jit(do_not_specialize=_PLAIN)
+# few in-edges: held in registers
+
+
+@triton.jit(do_not_specialize=_NOT_SPECIALIZED)
 def held_forward(
-    z,
-    tau,
-    table,
-    source,
-    order,
-    units,
-    chance,
-    begin,
-    count,
-    num_nodes,
-    num_edges,
-    T: tl.constexpr,
-    UNIFORM: tl.constexpr,
-    NORMALIZE: tl.constexpr,
-    M: tl.constexpr,
-    D: tl.constexpr,
-    MP: tl.constexpr,
-    DP: tl.constexpr,
-    K: tl.constexpr,
-    G: tl.constexpr,
-    SPREAD: tl.constexpr,
-):
-    """Write units `[N, M, D]` and chance `[E, M]` of some nodes of one member."""
+    z, tau, table, source, order, units, probability, begin, count, num_nodes, num_edges,
+    T: tl.constexpr, UNIFORM: tl.constexpr, NORMALIZE: tl.constexpr,
+    M: tl.constexpr, D: tl.constexpr, MP: tl.constexpr, DP: tl.constexpr,
+    K: tl.constexpr, G: tl.constexpr, SPREAD: tl.constexpr,
+):  # fmt: skip
+    """Write units `[N, M, D]` and probability `[E, M]` of some nodes of one member."""
     member = tl.program_id(1).to(tl.int64)
     z += member * num_nodes * (M * D)
     units += member * num_nodes * (M * D)
-    chance += member * num_edges * M
-    sharp = _LOG2E / tl.load(tau + member)
-    place, real = coordinates(M, D, MP, DP)
-    node, exists, writes, entry, end = rows(table, begin, count, num_nodes, K, G, SPREAD)
-    live = entry < end
-    own = read(z, node, place, exists & real, M * D, G, MP, DP)
-    near = read(z, tl.load(source + entry, live, 0), place, live & real, M * D, G, MP, DP)
+    probability += member * num_edges * M
+    inverse_temperature = _LOG2E / tl.load(tau + member)
+
+    # own vectors [1, G, MP, DP] and those of the neighbours [K, G, MP, DP]
+    offset, valid = coordinates(M, D, MP, DP)
+    node, exists, writes, entry, end = node_rows(table, begin, count, num_nodes, K, G, SPREAD)
+    in_row = entry < end
+    own = load_vectors(z, node, offset, exists & valid, M * D, G, MP, DP)
+    sender = tl.load(source + entry, in_row, 0)
+    neighbour = load_vectors(z, sender, offset, in_row & valid, M * D, G, MP, DP)
+
+    # the first iteration: c = z, or equal probabilities (steps 1 and 2)
     if UNIFORM:
         p = tl.full((K, G, MP, 1), 1.0 / M, tl.float32)
     else:
-        p = chances(near, own * sharp, M, MP)
-    c = own + sum_edges(p * near, SPREAD)
+        p = probabilities(neighbour, own * inverse_temperature, M, MP)
+    c = own + sum_edges(p * neighbour, SPREAD)
+    # the others: step 3 is one more factor in the scores
     for _ in range(1, T):
-        p = chances(near, c * (unit(c) * sharp), M, MP)
-        c = own + sum_edges(p * near, SPREAD)
+        p = probabilities(neighbour, c * (inverse_length(c) * inverse_temperature), M, MP)
+        c = own + sum_edges(p * neighbour, SPREAD)
     if NORMALIZE:
-        c *= unit(c)
-    at = node.to(tl.int64) * (M * D) + place
-    tl.store(units + at, tl.reshape(c, (G, MP * DP)), writes & real)
+        c *= inverse_length(c)
+
+    at = node.to(tl.int64) * (M * D) + offset
+    tl.store(units + at, tl.reshape(c, (G, MP * DP)), writes & valid)
+    # entries are in order of their targets, probability in order of edge_index
     m = tl.arange(0, MP)[None, :]
-    at = tl.load(order + entry, live, 0).to(tl.int64) * M + m
-    tl.store(chance + at, tl.reshape(p, (K * G, MP)), live & (m < M))
+    at = tl.load(order + entry, in_row, 0).to(tl.int64) * M + m
+    tl.store(probability + at, tl.reshape(p, (K * G, MP)), in_row & (m < M))
 
 
-@triton.jit(do_not_specialize=_PLAIN)
+@triton.jit(do_not_specialize=_NOT_SPECIALIZED)
 def held_backward(
-    z,
-    tau,
-    table,
-    source,
-    order,
-    slot,
-    units_grad,
-    chance_grad,
-    node_grad,
-    edge_grad,
-    begin,
-    count,
-    num_nodes,
-    num_edges,
-    HAS_CHANCE: tl.constexpr,
-    T: tl.constexpr,
-    UNIFORM: tl.constexpr,
-    NORMALIZE: tl.constexpr,
-    M: tl.constexpr,
-    D: tl.constexpr,
-    MP: tl.constexpr,
-    DP: tl.constexpr,
-    K: tl.constexpr,
-    G: tl.constexpr,
-    SPREAD: tl.constexpr,
-):
+    z, tau, table, source, order, slot, units_grad, probability_grad, node_grad, edge_grad,
+    begin, count, num_nodes, num_edges,
+    HAS_PROBABILITY_GRAD: tl.constexpr,
+    T: tl.constexpr, UNIFORM: tl.constexpr, NORMALIZE: tl.constexpr,
+    M: tl.constexpr, D: tl.constexpr, MP: tl.constexpr, DP: tl.constexpr,
+    K: tl.constexpr, G: tl.constexpr, SPREAD: tl.constexpr,
+):  # fmt: skip
     """Run the iterations again, then walk them backwards.
 
     Writes node_grad `[N, M, D]`, each node's gradient through itself, and at the slot of each
-    in-edge in edge_grad `[E, M, D]` the gradient towards its source.
+    in-edge in edge_grad `[E, M, D]` the gradient towards its source. Slots are in order of the
+    sources, so that `sum_rows` reads each source's edges in one piece.
     """
     member = tl.program_id(1).to(tl.int64)
     z += member * num_nodes * (M * D)
     units_grad += member * num_nodes * (M * D)
     node_grad += member * num_nodes * (M * D)
-    chance_grad += member * num_edges * M
+    probability_grad += member * num_edges * M
     edge_grad += member * num_edges * (M * D)
-    sharp = 1.0 / tl.load(tau + member)
-    place, real = coordinates(M, D, MP, DP)
-    node, exists, writes, entry, end = rows(table, begin, count, num_nodes, K, G, SPREAD)
-    live = entry < end
-    own = read(z, node, place, exists & real, M * D, G, MP, DP)
-    near = read(z, tl.load(source + entry, live, 0), place, live & real, M * D, G, MP, DP)
+    inverse_temperature = 1.0 / tl.load(tau + member)
+    offset, valid = coordinates(M, D, MP, DP)
+    node, exists, writes, entry, end = node_rows(table, begin, count, num_nodes, K, G, SPREAD)
+    in_row = entry < end
+    own = load_vectors(z, node, offset, exists & valid, M * D, G, MP, DP)
+    sender = tl.load(source + entry, in_row, 0)
+    neighbour = load_vectors(z, sender, offset, in_row & valid, M * D, G, MP, DP)
+
+    # forward again: keep c before and after every iteration, and what normalised it. T is a
+    # constant, so these loops are unrolled and the tuples are registers. p is cheap to recompute.
     cs = (own,)
-    factors = ()
+    inverse_lengths = ()
     for step in tl.static_range(T):
         if UNIFORM and step == 0:
-            c = own + sum_edges(near, SPREAD) * (1.0 / M)
+            c = own + sum_edges(neighbour, SPREAD) * (1.0 / M)
         else:
-            p = chances(near, cs[step] * (sharp * _LOG2E), M, MP)
-            c = own + sum_edges(p * near, SPREAD)
-        factor = unit(c)
-        factors = factors + (factor,)
-        cs = cs + (c * factor,)
-    grad = read(units_grad, node, place, exists & real, M * D, G, MP, DP)
-    through_node = tl.zeros_like(own)
-    through_edge = tl.zeros_like(near)
+            p = probabilities(neighbour, cs[step] * (inverse_temperature * _LOG2E), M, MP)
+            c = own + sum_edges(p * neighbour, SPREAD)
+        scale = inverse_length(c)
+        inverse_lengths = inverse_lengths + (scale,)
+        cs = cs + (c * scale,)
+
+    # backward: grad is the gradient of c after, then of the sum of, then of c before a step
+    grad = load_vectors(units_grad, node, offset, exists & valid, M * D, G, MP, DP)
+    own_total = tl.zeros_like(own)
+    edge_total = tl.zeros_like(neighbour)
     for step in tl.static_range(T - 1, -1, -1):
+        # 3. c = sum / |sum|: the gradient of the sum is (g - c <g, c>) / |sum|
         if step < T - 1 or NORMALIZE:
             c = cs[step + 1]
-            grad = (grad - c * inner(grad, c)) * factors[step]
-        through_node += grad
+            grad = (grad - c * inner_product(grad, c)) * inverse_lengths[step]
+        # 2. sum = z[t] + sum of p z[s]
+        own_total += grad
         if UNIFORM and step == 0:
-            through_edge += grad * (1.0 / M)
+            edge_total += grad * (1.0 / M)
         else:
-            p = chances(near, cs[step] * (sharp * _LOG2E), M, MP)
-            received = inner(near, grad)
-            if HAS_CHANCE and step == T - 1:
-                received += read_chances(chance_grad, order, entry, live, M, K, G, MP)
-            slope = slopes(p, received) * sharp
-            through_edge += p * grad + slope * cs[step]
-            grad = sum_edges(slope * near, SPREAD)
-    if not UNIFORM:
-        through_node += grad
-    at = node.to(tl.int64) * (M * D) + place
-    tl.store(node_grad + at, tl.reshape(through_node, (G, MP * DP)), writes & real)
-    at = tl.load(slot + entry, live, 0).to(tl.int64) * (M * D) + place
-    tl.store(edge_grad + at, tl.reshape(through_edge, (K * G, MP * DP)), live & real)
+            p = probabilities(neighbour, cs[step] * (inverse_temperature * _LOG2E), M, MP)
+            p_grad = inner_product(neighbour, grad)
+            if HAS_PROBABILITY_GRAD and step == T - 1:
+                p_grad += load_edge_values(probability_grad, order, entry, in_row, M, K, G, MP)
+            # 1. p = softmax(<z[s], c[t]> / tau): on to z[s], and to c before this iteration
+            score_grad = softmax_backward(p, p_grad) * inverse_temperature
+            edge_total += p * grad + score_grad * cs[step]
+            grad = sum_edges(score_grad * neighbour, SPREAD)
+    if not UNIFORM:  # the first scores were made with c = z[t]
+        own_total += grad
+
+    at = node.to(tl.int64) * (M * D) + offset
+    tl.store(node_grad + at, tl.reshape(own_total, (G, MP * DP)), writes & valid)
+    at = tl.load(slot + entry, in_row, 0).to(tl.int64) * (M * D) + offset
+    tl.store(edge_grad + at, tl.reshape(edge_total, (K * G, MP * DP)), in_row & valid)
+
+
+# many in-edges: read in pieces
 
 
 @triton.jit
-def _piece(
-    z,
-    source,
-    start,
-    end,
-    place,
-    real,
-    W: tl.constexpr,
-    K: tl.constexpr,
-    G: tl.constexpr,
-    MP: tl.constexpr,
-    DP: tl.constexpr,
-):
+def _load_piece(
+    z, source, start, end, offset, valid,
+    W: tl.constexpr, K: tl.constexpr, G: tl.constexpr, MP: tl.constexpr, DP: tl.constexpr,
+):  # fmt: skip
     """Entries from start on, which of them are before the end, and their vectors."""
     entry = start + tl.arange(0, K * G)[:, None]
-    live = entry < end
-    sender = tl.load(source + entry, live, 0)
-    return entry, live, read(z, sender, place, live & real, W, G, MP, DP)
+    in_row = entry < end
+    sender = tl.load(source + entry, in_row, 0)
+    return entry, in_row, load_vectors(z, sender, offset, in_row & valid, W, G, MP, DP)
 
 
-@triton.jit(do_not_specialize=_PLAIN)
+@triton.jit(do_not_specialize=_NOT_SPECIALIZED)
 def streamed_forward(
-    z,
-    tau,
-    table,
-    source,
-    order,
-    units,
-    chance,
-    begin,
-    count,
-    num_nodes,
-    num_edges,
-    T: tl.constexpr,
-    UNIFORM: tl.constexpr,
-    NORMALIZE: tl.constexpr,
-    M: tl.constexpr,
-    D: tl.constexpr,
-    MP: tl.constexpr,
-    DP: tl.constexpr,
-    K: tl.constexpr,
-    G: tl.constexpr,
-    SPREAD: tl.constexpr,
-):
-    """Write units `[N, M, D]` and chance `[E, M]` of one node of one member."""
+    z, tau, table, source, order, units, probability, begin, count, num_nodes, num_edges,
+    T: tl.constexpr, UNIFORM: tl.constexpr, NORMALIZE: tl.constexpr,
+    M: tl.constexpr, D: tl.constexpr, MP: tl.constexpr, DP: tl.constexpr,
+    K: tl.constexpr, G: tl.constexpr, SPREAD: tl.constexpr,
+):  # fmt: skip
+    """Write units `[N, M, D]` and probability `[E, M]` of one node of one member."""
     member = tl.program_id(1).to(tl.int64)
     z += member * num_nodes * (M * D)
     units += member * num_nodes * (M * D)
-    chance += member * num_edges * M
-    sharp = _LOG2E / tl.load(tau + member)
-    place, real = coordinates(M, D, MP, DP)
+    probability += member * num_edges * M
+    inverse_temperature = _LOG2E / tl.load(tau + member)
+    offset, valid = coordinates(M, D, MP, DP)
     m = tl.arange(0, MP)[None, :]
-    node, first, end = row(table, begin, num_nodes)
+    node, first, end = node_row(table, begin, num_nodes)
     group = tl.arange(0, G)[:, None]
-    own = read(z, node + group * 0, place, real, M * D, G, MP, DP)
+    own = load_vectors(z, node + group * 0, offset, valid, M * D, G, MP, DP)  # in every group
     c = own
     for step in range(T):
         total = tl.zeros_like(own)
         for start in range(first, end, K * G):
-            entry, live, near = _piece(z, source, start, end, place, real, M * D, K, G, MP, DP)
-            p = chances(near, c * sharp, M, MP)
+            entry, in_row, neighbour = _load_piece(
+                z, source, start, end, offset, valid, M * D, K, G, MP, DP
+            )
+            # 1. and 2. for this piece
+            p = probabilities(neighbour, c * inverse_temperature, M, MP)
             if UNIFORM:
                 p = tl.where(step == 0, 1.0 / M, p)
-            total += tl.sum(p * near, 0, keep_dims=True)
+            total += tl.sum(p * neighbour, 0, keep_dims=True)
             if step == T - 1:
-                at = tl.load(order + entry, live, 0).to(tl.int64) * M + m
-                tl.store(chance + at, tl.reshape(p, (K * G, MP)), live & (m < M))
+                at = tl.load(order + entry, in_row, 0).to(tl.int64) * M + m
+                tl.store(probability + at, tl.reshape(p, (K * G, MP)), in_row & (m < M))
         c = own + sum_edges(total, SPREAD)
+        # 3.
         if NORMALIZE:
-            c *= unit(c)
+            c *= inverse_length(c)
         else:
-            c *= tl.where(step == T - 1, 1.0, unit(c))
-    at = (node + group * 0).to(tl.int64) * (M * D) + place
-    tl.store(units + at, tl.reshape(c, (G, MP * DP)), real & (group == 0))
+            c *= tl.where(step == T - 1, 1.0, inverse_length(c))
+    at = (node + group * 0).to(tl.int64) * (M * D) + offset
+    tl.store(units + at, tl.reshape(c, (G, MP * DP)), valid & (group == 0))
 
 
-@triton.jit(do_not_specialize=_PLAIN)
+@triton.jit(do_not_specialize=_NOT_SPECIALIZED)
 def streamed_backward(
-    z,
-    tau,
-    table,
-    source,
-    order,
-    slot,
-    units_grad,
-    chance_grad,
-    node_grad,
-    edge_grad,
-    begin,
-    count,
-    num_nodes,
-    num_edges,
-    HAS_CHANCE: tl.constexpr,
-    T: tl.constexpr,
-    UNIFORM: tl.constexpr,
-    NORMALIZE: tl.constexpr,
-    M: tl.constexpr,
-    D: tl.constexpr,
-    MP: tl.constexpr,
-    DP: tl.constexpr,
-    K: tl.constexpr,
-    G: tl.constexpr,
-    SPREAD: tl.constexpr,
-):
+    z, tau, table, source, order, slot, units_grad, probability_grad, node_grad, edge_grad,
+    begin, count, num_nodes, num_edges,
+    HAS_PROBABILITY_GRAD: tl.constexpr,
+    T: tl.constexpr, UNIFORM: tl.constexpr, NORMALIZE: tl.constexpr,
+    M: tl.constexpr, D: tl.constexpr, MP: tl.constexpr, DP: tl.constexpr,
+    K: tl.constexpr, G: tl.constexpr, SPREAD: tl.constexpr,
+):  # fmt: skip
     """Run the iterations again, walk them backwards, then give every in-edge its share.
 
-    Writes what the kernel for few in-edges writes. Each walk computes the chances anew, which
-    is cheaper than to read and write a gradient per edge and iteration.
+    Writes what `held_backward` writes. Each walk computes the probabilities again, which is cheaper
+    than to write and read a gradient per edge and iteration.
     """
     member = tl.program_id(1).to(tl.int64)
     z += member * num_nodes * (M * D)
     units_grad += member * num_nodes * (M * D)
     node_grad += member * num_nodes * (M * D)
-    chance_grad += member * num_edges * M
+    probability_grad += member * num_edges * M
     edge_grad += member * num_edges * (M * D)
-    sharp = 1.0 / tl.load(tau + member)
-    place, real = coordinates(M, D, MP, DP)
-    node, first, end = row(table, begin, num_nodes)
+    inverse_temperature = 1.0 / tl.load(tau + member)
+    offset, valid = coordinates(M, D, MP, DP)
+    node, first, end = node_row(table, begin, num_nodes)
     group = tl.arange(0, G)[:, None]
-    own = read(z, node + group * 0, place, real, M * D, G, MP, DP)
+    own = load_vectors(z, node + group * 0, offset, valid, M * D, G, MP, DP)
+
+    # first walk, forward: c before and after every iteration
     cs = (own,)
-    factors = ()
+    inverse_lengths = ()
     for step in tl.static_range(T):
         total = tl.zeros_like(own)
         for start in range(first, end, K * G):
-            entry, live, near = _piece(z, source, start, end, place, real, M * D, K, G, MP, DP)
+            entry, in_row, neighbour = _load_piece(
+                z, source, start, end, offset, valid, M * D, K, G, MP, DP
+            )
             if UNIFORM and step == 0:
-                sent = near * (1.0 / M)
+                sent = neighbour * (1.0 / M)
             else:
-                sent = near * chances(near, cs[step] * (sharp * _LOG2E), M, MP)
+                scaled = cs[step] * (inverse_temperature * _LOG2E)
+                sent = neighbour * probabilities(neighbour, scaled, M, MP)
             total += tl.sum(sent, 0, keep_dims=True)
         c = own + sum_edges(total, SPREAD)
-        factor = unit(c)
-        factors = factors + (factor,)
-        cs = cs + (c * factor,)
-    grad = read(units_grad, node + group * 0, place, real, M * D, G, MP, DP)
-    through_node = tl.zeros_like(own)
+        scale = inverse_length(c)
+        inverse_lengths = inverse_lengths + (scale,)
+        cs = cs + (c * scale,)
+
+    # second walk, backward: the gradient of every sum, steps 3, 2 and 1 as in `held_backward`
+    grad = load_vectors(units_grad, node + group * 0, offset, valid, M * D, G, MP, DP)
+    own_total = tl.zeros_like(own)
     grads = ()  # of the last iteration first
     for step in tl.static_range(T - 1, -1, -1):
         if step < T - 1 or NORMALIZE:
             c = cs[step + 1]
-            grad = (grad - c * inner(grad, c)) * factors[step]
+            grad = (grad - c * inner_product(grad, c)) * inverse_lengths[step]
         grads = grads + (grad,)
-        through_node += grad
+        own_total += grad
         if not (UNIFORM and step == 0):
             total = tl.zeros_like(own)
             for start in range(first, end, K * G):
-                entry, live, near = _piece(z, source, start, end, place, real, M * D, K, G, MP, DP)
-                p = chances(near, cs[step] * (sharp * _LOG2E), M, MP)
-                received = inner(near, grad)
-                if HAS_CHANCE and step == T - 1:
-                    received += read_chances(chance_grad, order, entry, live, M, K, G, MP)
-                total += tl.sum(slopes(p, received) * near, 0, keep_dims=True)
-            grad = sum_edges(total, SPREAD) * sharp
+                entry, in_row, neighbour = _load_piece(
+                    z, source, start, end, offset, valid, M * D, K, G, MP, DP
+                )
+                p = probabilities(neighbour, cs[step] * (inverse_temperature * _LOG2E), M, MP)
+                p_grad = inner_product(neighbour, grad)
+                if HAS_PROBABILITY_GRAD and step == T - 1:
+                    p_grad += load_edge_values(probability_grad, order, entry, in_row, M, K, G, MP)
+                total += tl.sum(softmax_backward(p, p_grad) * neighbour, 0, keep_dims=True)
+            grad = sum_edges(total, SPREAD) * inverse_temperature
     if not UNIFORM:
-        through_node += grad
-    node_at = (node + group * 0).to(tl.int64) * (M * D) + place
-    tl.store(node_grad + node_at, tl.reshape(through_node, (G, MP * DP)), real & (group == 0))
+        own_total += grad
+    node_at = (node + group * 0).to(tl.int64) * (M * D) + offset
+    tl.store(node_grad + node_at, tl.reshape(own_total, (G, MP * DP)), valid & (group == 0))
+
+    # third walk, over the edges: what each of them gets from all iterations
     for start in range(first, end, K * G):
-        entry, live, near = _piece(z, source, start, end, place, real, M * D, K, G, MP, DP)
-        through_edge = tl.zeros_like(near)
+        entry, in_row, neighbour = _load_piece(
+            z, source, start, end, offset, valid, M * D, K, G, MP, DP
+        )
+        edge_total = tl.zeros_like(neighbour)
         for step in tl.static_range(T):
             if UNIFORM and step == 0:
-                through_edge += grads[T - 1 - step] * (1.0 / M)
+                edge_total += grads[T - 1 - step] * (1.0 / M)
             else:
-                p = chances(near, cs[step] * (sharp * _LOG2E), M, MP)
-                received = inner(near, grads[T - 1 - step])
-                if HAS_CHANCE and step == T - 1:
-                    received += read_chances(chance_grad, order, entry, live, M, K, G, MP)
-                slope = slopes(p, received) * sharp
-                through_edge += p * grads[T - 1 - step] + slope * cs[step]
-        edge_at = tl.load(slot + entry, live, 0).to(tl.int64) * (M * D) + place
-        tl.store(edge_grad + edge_at, tl.reshape(through_edge, (K * G, MP * DP)), live & real)
+                p = probabilities(neighbour, cs[step] * (inverse_temperature * _LOG2E), M, MP)
+                p_grad = inner_product(neighbour, grads[T - 1 - step])
+                if HAS_PROBABILITY_GRAD and step == T - 1:
+                    p_grad += load_edge_values(probability_grad, order, entry, in_row, M, K, G, MP)
+                score_grad = softmax_backward(p, p_grad) * inverse_temperature
+                edge_total += p * grads[T - 1 - step] + score_grad * cs[step]
+        edge_at = tl.load(slot + entry, in_row, 0).to(tl.int64) * (M * D) + offset
+        tl.store(edge_grad + edge_at, tl.reshape(edge_total, (K * G, MP * DP)), in_row & valid)

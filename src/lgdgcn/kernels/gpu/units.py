@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
-"""Element-wise Triton kernels: unit length, counted dropout and Adam."""
+"""Unit length, dropout and Adam on a GPU: one thread per number, one program per tile of them."""
 
 from math import log2
 from typing import Any
@@ -14,9 +14,12 @@ __all__ = ["adam", "dropout", "unit_length"]
 
 _TILE = 1024  # elements per program
 _TINY = tl.constexpr(torch.finfo(torch.float32).tiny)
-_GOLDEN = tl.constexpr(0x9E3779B9)  # the number of the interface, spreads calls over 32 bits
+_GOLDEN = tl.constexpr(0x9E3779B9)  # spreads calls over 32 bits; part of the definition of dropout
 _LOG2_FIRST = tl.constexpr(log2(0.9))
 _LOG2_SECOND = tl.constexpr(log2(0.999))
+
+
+# unit length
 
 
 def unit_length(v: Tensor) -> Tensor:
@@ -30,7 +33,7 @@ class _UnitLength(torch.autograd.Function):
     def forward(ctx: Any, v: Tensor) -> Tensor:
         unit = torch.empty_like(v, memory_format=torch.contiguous_format)
         inverse = v.new_empty(v.shape[:-1])
-        grid, sizes = _rows(v)
+        grid, sizes = _row_tiles(v)
         _unit_forward[grid](v.contiguous(), unit, inverse, inverse.numel(), **sizes)
         ctx.save_for_backward(unit, inverse)
         return unit
@@ -40,12 +43,12 @@ class _UnitLength(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         unit, inverse = ctx.saved_tensors
         back = torch.empty_like(unit)
-        grid, sizes = _rows(unit)
+        grid, sizes = _row_tiles(unit)
         _unit_backward[grid](grads[0].contiguous(), unit, inverse, back, inverse.numel(), **sizes)
         return back
 
 
-def _rows(v: Tensor) -> tuple[tuple[int], dict[str, int]]:
+def _row_tiles(v: Tensor) -> tuple[tuple[int], dict[str, int]]:
     """Grid and constants of a kernel over tiles of whole rows."""
     width = v.size(-1)
     padded = triton.next_power_of_2(max(1, width))
@@ -56,6 +59,7 @@ def _rows(v: Tensor) -> tuple[tuple[int], dict[str, int]]:
 
 @triton.jit
 def _row_tile(count, SIZE: tl.constexpr, ROWS: tl.constexpr, PADDED: tl.constexpr):
+    """The rows of this program `[ROWS]`, their elements `[ROWS, PADDED]` and which exist."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, PADDED)
     inside = (row < count)[:, None] & (column < SIZE)[None, :]
@@ -64,38 +68,29 @@ def _row_tile(count, SIZE: tl.constexpr, ROWS: tl.constexpr, PADDED: tl.constexp
 
 @triton.jit
 def _unit_forward(
-    v_ptr,
-    unit_ptr,
-    inverse_ptr,
-    count,
-    SIZE: tl.constexpr,
-    ROWS: tl.constexpr,
-    PADDED: tl.constexpr,
-):
+    v_ptr, unit_ptr, inverse_ptr, count,
+    SIZE: tl.constexpr, ROWS: tl.constexpr, PADDED: tl.constexpr,
+):  # fmt: skip
+    """Write v / |v| and 1 / |v|, dividing by the largest entry first: squares stay in range."""
     row, at, inside = _row_tile(count, SIZE, ROWS, PADDED)
     v = tl.load(v_ptr + at, mask=inside, other=0.0)
     largest = tl.max(tl.abs(v), axis=1)
-    nothing = largest < _TINY
-    scale = tl.where(nothing, 1.0, largest)
+    is_zero = largest < _TINY
+    scale = tl.where(is_zero, 1.0, largest)
     scaled = v / scale[:, None]
     square = tl.sum(scaled * scaled, axis=1)
     # the maximum overlooks NaN, the sum does not
-    shrink = tl.where(nothing, square * 0.0, tl.rsqrt(tl.where(nothing, 1.0, square)))
-    tl.store(unit_ptr + at, scaled * shrink[:, None], mask=inside)
-    tl.store(inverse_ptr + row, shrink / scale, mask=row < count)
+    inverse = tl.where(is_zero, square * 0.0, tl.rsqrt(tl.where(is_zero, 1.0, square)))
+    tl.store(unit_ptr + at, scaled * inverse[:, None], mask=inside)
+    tl.store(inverse_ptr + row, inverse / scale, mask=row < count)
 
 
 @triton.jit
 def _unit_backward(
-    grad_ptr,
-    unit_ptr,
-    inverse_ptr,
-    back_ptr,
-    count,
-    SIZE: tl.constexpr,
-    ROWS: tl.constexpr,
-    PADDED: tl.constexpr,
-):
+    grad_ptr, unit_ptr, inverse_ptr, back_ptr, count,
+    SIZE: tl.constexpr, ROWS: tl.constexpr, PADDED: tl.constexpr,
+):  # fmt: skip
+    """Write the gradient of v: (g - u <g, u>) / |v| with u = v / |v|."""
     row, at, inside = _row_tile(count, SIZE, ROWS, PADDED)
     grad = tl.load(grad_ptr + at, mask=inside, other=0.0)
     unit = tl.load(unit_ptr + at, mask=inside, other=0.0)
@@ -103,6 +98,9 @@ def _unit_backward(
     along = tl.sum(grad * unit, axis=1)
     back = (grad - unit * along[:, None]) * inverse[:, None]
     tl.store(back_ptr + at, back, mask=inside)
+
+
+# dropout
 
 
 def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:
@@ -136,20 +134,13 @@ def _drop(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Te
 
 
 @triton.jit(do_not_specialize=["call"])
-def _dropout_kernel(
-    x_ptr,
-    rate_ptr,
-    seed_ptr,
-    epoch_ptr,
-    call,
-    out_ptr,
-    size,
-    TILE: tl.constexpr,
-):
+def _dropout_kernel(x_ptr, rate_ptr, seed_ptr, epoch_ptr, call, out_ptr, size, TILE: tl.constexpr):
+    """Drop elements of one tile of one member; a random number is a hash of its index."""
     member = tl.program_id(1).to(tl.int64)
     seed = tl.load(seed_ptr + member)
     epoch = tl.load(epoch_ptr + member).to(tl.uint32)
     rate = tl.load(rate_ptr + member)
+    # two hashes of the member's seed, the call and the epoch
     first = _mix(seed.to(tl.uint32) + _GOLDEN * (call + 1).to(tl.uint32))
     second = _mix(_mix(epoch + first) ^ (seed >> 32).to(tl.uint32))
     threshold = (rate.to(tl.float64) * 4294967296.0).to(tl.int64).to(tl.uint32)
@@ -169,6 +160,9 @@ def _mix(x):
     return x ^ (x >> 16)
 
 
+# Adam
+
+
 def adam(
     param: Tensor,
     grad: Tensor,
@@ -178,34 +172,28 @@ def adam(
     decay: Tensor,
     step: Tensor,
 ) -> None:
-    """See `lgdgcn.kernels.adam`; the first, third and fourth tensor must be contiguous."""
+    """See `lgdgcn.kernels.adam`; `param`, `mean` and `square` must be contiguous."""
     size = param.shape[1:].numel()
     grid = triton.cdiv(size, _TILE), param.size(0)
     state = param.detach(), grad.contiguous(), mean, square
     _adam_kernel[grid](*state, lr, decay, step, size, TILE=_TILE)
-    torch.autograd.graph.increment_version((param, mean, square))
+    torch.autograd.graph.increment_version((param, mean, square))  # torch did not see the writes
 
 
 @triton.jit
 def _adam_kernel(
-    param_ptr,
-    grad_ptr,
-    mean_ptr,
-    square_ptr,
-    lr_ptr,
-    decay_ptr,
-    step_ptr,
-    size,
+    param_ptr, grad_ptr, mean_ptr, square_ptr, lr_ptr, decay_ptr, step_ptr, size,
     TILE: tl.constexpr,
-):
+):  # fmt: skip
+    """Update one tile of one member's parameter."""
     member = tl.program_id(1).to(tl.int64)
     decay = tl.load(decay_ptr + member).to(tl.float32)
     step = tl.load(step_ptr + member).to(tl.float64)
-    # float64, because 1 - 0.999 loses three digits
+    # bias corrections 1 - 0.9^step and 1 - 0.999^step; float64, because 1 - 0.999 loses digits
     first = 1.0 - tl.exp2(step * _LOG2_FIRST)
     second = 1.0 - tl.exp2(step * _LOG2_SECOND)
-    pace = (tl.load(lr_ptr + member).to(tl.float64) / first).to(tl.float32)
-    widen = (1.0 / tl.sqrt(second)).to(tl.float32)
+    step_size = (tl.load(lr_ptr + member).to(tl.float64) / first).to(tl.float32)
+    root_scale = (1.0 / tl.sqrt(second)).to(tl.float32)
 
     element = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
     inside = element < size
@@ -215,7 +203,7 @@ def _adam_kernel(
     mean = tl.load(mean_ptr + at, mask=inside)
     mean += (grad - mean) * 0.1
     square = tl.load(square_ptr + at, mask=inside) * 0.999 + grad * grad * 0.001
-    param -= pace * mean / (tl.sqrt_rn(square) * widen + 1e-8)
+    param -= step_size * mean / (tl.sqrt_rn(square) * root_scale + 1e-8)
     tl.store(param_ptr + at, param, mask=inside)
     tl.store(mean_ptr + at, mean, mask=inside)
     tl.store(square_ptr + at, square, mask=inside)

@@ -17,7 +17,7 @@ def thread_count(request):
 
 
 @pytest.mark.parametrize("cuts", [[0, 10], [0, 3, 3, 7, 10], [4, 10], [0, 0]])
-def test_every_place_is_visited_once(thread_count, cuts):
+def test_every_index_is_visited_once(thread_count, cuts):
     visits = np.zeros(10, np.int64)
 
     def work(low, high, step):
@@ -57,10 +57,10 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, count):
     for threads in (1, count):
         torch.set_num_threads(threads)
         z = points.clone().requires_grad_()
-        units, chance = kernels.route(z, edges)
-        (units.square().sum() + chance[:, 0].sum()).backward()
+        units, probability = kernels.route(z, edges)
+        (units.square().sum() + probability[:, 0].sum()).backward()
         index, distance = kernels.nearest(points.transpose(0, 1), 4)
-        results.append([units.detach(), chance.detach(), z.grad, index, distance])
+        results.append([units.detach(), probability.detach(), z.grad, index, distance])
     torch.set_num_threads(before)
     for one, many in zip(*results, strict=True):
         assert torch.equal(one, many)

@@ -4,7 +4,7 @@ import pytest
 numba = pytest.importorskip("numba")
 
 from lgdgcn.kernels.cpu.vector_math import exp  # noqa: E402
-from lgdgcn.kernels.cpu.vectors import load, shape_of, store  # noqa: E402
+from lgdgcn.kernels.cpu.vectors import load, row_shape, store  # noqa: E402
 
 
 @numba.njit
@@ -21,7 +21,7 @@ def test_exponential(dtype, lowest, error):
     parts = np.linspace(lowest, 0, 1 << 16), -np.logspace(-30, 0, 1 << 12), -random.random(1 << 12)
     x = np.concatenate(parts).astype(dtype)
     out = np.empty_like(x)
-    exponentials(x, out, shape_of(1, 16))
+    exponentials(x, out, row_shape(1, 16))
     expected = np.exp(x.astype(np.longdouble))
     assert np.abs(out / expected - 1).max() < error
 
@@ -30,7 +30,7 @@ def test_exponential(dtype, lowest, error):
 def test_exponential_at_the_ends(dtype):
     x = np.array([0.0, -0.0, -np.inf, -1e30, np.nan] + [0.0] * 11, dtype)
     out = np.empty_like(x)
-    exponentials(x, out, shape_of(1, 16))
+    exponentials(x, out, row_shape(1, 16))
     assert out[:2].tolist() == [1, 1]
     assert (out[2:4] >= 0).all()
     assert (out[2:4] < 1e-30).all()
