@@ -88,6 +88,7 @@ def _search(
     kth, kth_index = np.empty(LANES, real), np.empty(LANES, np.int32)
     gaps, candidates = np.empty(bands * LANES, real), np.empty(groups, np.int64)
     found = np.empty((2, LANES), real)  # distances of two queries to sixteen points
+    # a job is one block of queries: block `own` of set b
     for job in range(start, stop):
         b, own = job // blocks, job % blocks
         own_group, own_block = own // LANES, b * groups * LANES + own
@@ -100,6 +101,7 @@ def _search(
             others = less_equal(to_block, finite) & ~(1 << q)
             _start_list(values, indices, q, to_block, others, found[0], order[own_block])
             kth[q], kth_index[q] = values[q, last], indices[q, last]
+        # no query of the block needs a point farther than this
         limit, limit_index = _largest(kth), _largest(kth_index)
         # 2. from the box of the own block to the boxes of all groups, sixteen at once
         for band in range(bands):
@@ -127,6 +129,7 @@ def _search(
                 # bits of the queries for which this block may hold a neighbour
                 to_queries = _gaps(low, high, group, c, points, points, own_block)
                 queries = less_equal(to_queries, load16(kth, 0))
+                # a box at exactly the k-th distance matters only for lower indices
                 ties = less_equal(load16(kth, 0), to_queries) & queries
                 while ties:
                     q = lowest_bit(ties)
@@ -142,6 +145,7 @@ def _search(
                     to_block = _distances(points, own_block, q, r, block)
                     store(found, 0, to_block[0])
                     store(found, 1, to_block[1])
+                    # insert what is nearer than the k-th, first for q, then for r
                     for turn in range(1 + (q != r)):
                         value, number = kth[q], kth_index[q]
                         hits = less_equal(load16(found, turn), broadcast16(value))
@@ -155,6 +159,7 @@ def _search(
                         kth[q], kth_index[q] = value, number
                         q = r
             limit, limit_index = _largest(kth), _largest(kth_index)
+        # results go to the caller's order of the points
         for q in range(min(LANES, size - own * LANES)):
             i = order[own_block, q]
             _write_list(values, indices, q, i, index[b, i], distance[b, i])

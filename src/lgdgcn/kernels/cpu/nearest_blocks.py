@@ -108,6 +108,7 @@ def _build_sets(
         for g in range(low.shape[1]):
             group_first[b, g] = len(indices)
             for c in range(LANES):
+                # ascending, so that of equally distant points the lower index is met first
                 _sort(order[b, g, c])
                 first[b, g, c] = order[b, g, c, 0]
                 group_first[b, g] = min(group_first[b, g], first[b, g, c])
@@ -195,7 +196,7 @@ def _order_points(points: Array, order: Array) -> None:
 def _widest_coordinate(points: Array, order: Array, sums: Array) -> int:
     """Coordinate with the largest variance in a sample of the points."""
     first, count = points[order[0]], 0
-    sums[:] = 0
+    sums[:] = 0  # of offsets from the first point, and of their squares
     for at in range(0, len(order), max(1, len(order) // _SAMPLE)):
         row = points[order[at]]
         for j in range(points.shape[1]):

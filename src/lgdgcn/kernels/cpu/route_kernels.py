@@ -99,19 +99,20 @@ def route_forward(
 ) -> None:
     """Fill units `[R, N, M, d]` and probability `[R, E, M]` for the nodes from start to stop."""
     nodes, row_ptr, source = graph
-    # buffers for one block: the last p, c before and after an iteration, its inverse lengths
+    # buffers for one block, used again for all blocks of this range
     most = _most_edges(start, stop, nodes, row_ptr)
-    p = np.empty((1, most, padded_factors_of(shape)), packed.dtype)
-    c = np.empty((2 * _BLOCK, lanes_of(shape)), packed.dtype)
-    inverse = np.empty((_BLOCK, padded_factors_of(shape)), packed.dtype)
+    p = np.empty((1, most, padded_factors_of(shape)), packed.dtype)  # of the last iteration
+    c = np.empty((2 * _BLOCK, lanes_of(shape)), packed.dtype)  # before and after an iteration
+    inverse = np.empty((_BLOCK, padded_factors_of(shape)), packed.dtype)  # 1 / |sum|
     v = start
     while v < stop:
+        # a block: nodes v to end of all members, first to last within their member
         member = v // nodes
         offset, end = member * nodes, _block_end(v, stop, nodes)
         first, last = v - offset, end - offset
         rest = graph, inverse_temperature[member], settings, p, c, inverse, shape
         _iterate(first, last, offset, packed, *rest)
-        # c after T iterations is in the half that T even or odd ends in
+        # the halves of c take turns: after an even number of iterations the first has the result
         result = settings[0] % 2 * _BLOCK
         for t in range(first, last):
             store_unpacked(units, offset + t, load(c, result + t - first, shape), shape)
@@ -139,8 +140,8 @@ def _iterate(
 ) -> None:
     """Run all iterations of the nodes first to last of the member whose nodes begin at offset.
 
-    The three buffers have slots that are used in turn. Forward gives them as many as it needs to
-    go on, backward one for every iteration, so that it finds all of them filled.
+    The three buffers have slots that the iterations use in turn. Forward gives them one or two,
+    which are overwritten; backward one for every iteration, so that it finds all of them filled.
 
     Args:
         first: First node of the block, within its member.
@@ -157,7 +158,7 @@ def _iterate(
     """
     _, row_ptr, source = graph
     iterations, uniform_start, normalize_last = settings
-    begin, count = row_ptr[first], row_ptr[last] - row_ptr[first]
+    begin, count = row_ptr[first], row_ptr[last] - row_ptr[first]  # edges of the block
     one, even = packed.dtype.type(1), packed.dtype.type(1 / factors_of(shape))
     scale, ones = broadcast_factors(inverse_temperature, shape), broadcast_factors(one, shape)
     low, high = safe_square_range(packed)
@@ -173,7 +174,7 @@ def _iterate(
         else:
             # 1. scores of all edges of the block, [count, M']
             for t in range(first, last):
-                unit = load(c, now + t, shape)
+                unit = load(c, now + t, shape)  # [d', M'], in registers over all in-edges
                 for e in range(row_ptr[t], row_ptr[t + 1]):
                     neighbour = load(packed, offset + source[e], shape)
                     store(p, at + e, sum_over_d(unit * neighbour, shape) * scale)
@@ -188,12 +189,12 @@ def _iterate(
                 total = mul_add(weight, neighbour, total)
             # 4. padded factors get length 1, so that nothing divides by zero
             if step < iterations - 1 or normalize_last:
-                square = fill_padding(sum_over_d(total * total, shape), one, shape)
-                if all_between(square, low, high):
+                square = fill_padding(sum_over_d(total * total, shape), one, shape)  # [M']
+                if all_between(square, low, high):  # squares have neither over- nor underflown
                     inverse_length = ones / sqrt(square)
                     store(inverse, inverse_at + t, inverse_length)
                     store(c, then + t, total * repeat_over_d(inverse_length, shape))
-                else:  # zero, very short or very long vectors
+                else:  # zero, very short or very long vectors, or NaN: one number at a time
                     store(c, then + t, total)
                     normalize_safely(c[then + t], inverse[inverse_at + t])
             else:
@@ -204,9 +205,11 @@ def _iterate(
 def _softmax(scores: Array, count: int, shape: RowShape) -> None:
     """Turn the scores `[count, M']` of edges into probabilities."""
     low = -scores.dtype.type(np.inf)  # for padded factors: probability 0
+    # M' numbers of an edge are neighbouring lanes; with M' = 4 a vector has four edges. The last
+    # vector may reach beyond the last edge, into rows of the buffer that nobody reads.
     for group in range((count * scores.shape[1] + LANES - 1) // max(LANES, scores.shape[1])):
         score = fill_padding(load_edges(scores, group, shape), low, shape)
-        weight = exp(score - max_factor(score, shape))
+        weight = exp(score - max_factor(score, shape))  # at most 1
         store(scores, group, weight / sum_factors(weight, shape))
 
 
@@ -253,6 +256,7 @@ def route_backward(
         offset, end, entry = member * nodes, _block_end(v, stop, nodes), member * len(source)
         first, last, begin = v - offset, end - offset, row_ptr[v - offset]
         rest = graph, inverse_temperature[member], settings, p, c, inverse
+        # forward again, because no iteration was stored
         _iterate(first, last, offset, packed, *rest, shape)
         # gradients of the two results go to the slots of the last iteration
         for t in range(first, last):
@@ -315,6 +319,7 @@ def _iterate_backwards(
     zeros = broadcast(packed.dtype.type(0), shape)
     for step in range(iterations - 1, -1, -1):
         final, fixed = step == iterations - 1, uniform_start and step == 0
+        # rows of edge e, and of c before and after this iteration
         at, now, then = step * p.shape[1] - begin, step * _BLOCK, (step + 1) * _BLOCK
         for t in range(first, last):
             # 4. c = sum / |sum|: the gradient of the sum is (g - c <g, c>) / |sum|
@@ -329,7 +334,7 @@ def _iterate_backwards(
             for e in range(row_ptr[t], row_ptr[t + 1]):
                 neighbour = load(packed, offset + source[e], shape)
                 score = sum_over_d(grad * neighbour, shape)
-                if final:
+                if final:  # the last p is a result itself
                     score = score + load_factors(score_grad, at + e, shape)
                 store(score_grad, at + e, score * scale)
         # 2. softmax and 1 / tau, in place; a uniform p does not depend on any score
@@ -390,6 +395,7 @@ def sum_by_source(
         while e < out_ptr[s + 1] and entry + out_entry[e] < len(edge_grad):
             total = total + load(edge_grad, entry + out_entry[e], shape)
             e += 1
+        # complete once all targets of the member are done
         if (member + 1) * nodes <= done:
             store_unpacked(grad, v, total + load(own_grad, v, shape), shape)
         else:

@@ -61,7 +61,7 @@ def held_forward(
     z += member * num_nodes * (M * D)
     units += member * num_nodes * (M * D)
     probability += member * num_edges * M
-    inverse_temperature = _LOG2E / tl.load(tau + member)
+    inverse_temperature = _LOG2E / tl.load(tau + member)  # the softmax is to the base 2
 
     # own vectors [1, G, MP, DP] and those of the neighbours [K, G, MP, DP]
     offset, valid = coordinates(M, D, MP, DP)
@@ -76,7 +76,7 @@ def held_forward(
         p = tl.full((K, G, MP, 1), 1.0 / M, tl.float32)
     else:
         p = probabilities(neighbour, own * inverse_temperature, M, MP)
-    c = own + sum_edges(p * neighbour, SPREAD)
+    c = own + sum_edges(p * neighbour, SPREAD)  # [1, G, MP, DP], not normalised yet
     # the others: step 3 is one more factor in the scores
     for _ in range(1, T):
         p = probabilities(neighbour, c * (inverse_length(c) * inverse_temperature), M, MP)
@@ -84,6 +84,7 @@ def held_forward(
     if NORMALIZE:
         c *= inverse_length(c)
 
+    # results: one row per node, one row per edge
     at = node.to(tl.int64) * (M * D) + offset
     tl.store(units + at, tl.reshape(c, (G, MP * DP)), writes & valid)
     # entries are in order of their targets, probability in order of edge_index
@@ -114,6 +115,8 @@ def held_backward(
     probability_grad += member * num_edges * M
     edge_grad += member * num_edges * (M * D)
     inverse_temperature = 1.0 / tl.load(tau + member)
+
+    # the same vectors as forward
     offset, valid = coordinates(M, D, MP, DP)
     node, exists, writes, entry, end = node_rows(table, begin, count, num_nodes, K, G, SPREAD)
     in_row = entry < end
@@ -137,8 +140,8 @@ def held_backward(
 
     # backward: grad is the gradient of c after, then of the sum of, then of c before a step
     grad = load_vectors(units_grad, node, offset, exists & valid, M * D, G, MP, DP)
-    own_total = tl.zeros_like(own)
-    edge_total = tl.zeros_like(neighbour)
+    own_total = tl.zeros_like(own)  # towards z[t]
+    edge_total = tl.zeros_like(neighbour)  # towards z[s], edge by edge
     for step in tl.static_range(T - 1, -1, -1):
         # 3. c = sum / |sum|: the gradient of the sum is (g - c <g, c>) / |sum|
         if step < T - 1 or NORMALIZE:
@@ -150,8 +153,8 @@ def held_backward(
             edge_total += grad * (1.0 / M)
         else:
             p = probabilities(neighbour, cs[step] * (inverse_temperature * _LOG2E), M, MP)
-            p_grad = inner_product(neighbour, grad)
-            if HAS_PROBABILITY_GRAD and step == T - 1:
+            p_grad = inner_product(neighbour, grad)  # [K, G, MP, 1]
+            if HAS_PROBABILITY_GRAD and step == T - 1:  # the last p is a result itself
                 p_grad += load_edge_values(probability_grad, order, entry, in_row, M, K, G, MP)
             # 1. p = softmax(<z[s], c[t]> / tau): on to z[s], and to c before this iteration
             score_grad = softmax_backward(p, p_grad) * inverse_temperature
@@ -201,12 +204,12 @@ def streamed_forward(
     own = load_vectors(z, node + group * 0, offset, valid, M * D, G, MP, DP)  # in every group
     c = own
     for step in range(T):
-        total = tl.zeros_like(own)
+        total = tl.zeros_like(own)  # every group sums its own share of the edges
         for start in range(first, end, K * G):
             entry, in_row, neighbour = _load_piece(
                 z, source, start, end, offset, valid, M * D, K, G, MP, DP
             )
-            # 1. and 2. for this piece
+            # 1. and 2. for this piece; edges beyond the end have neighbour = 0 and add nothing
             p = probabilities(neighbour, c * inverse_temperature, M, MP)
             if UNIFORM:
                 p = tl.where(step == 0, 1.0 / M, p)
@@ -214,12 +217,13 @@ def streamed_forward(
             if step == T - 1:
                 at = tl.load(order + entry, in_row, 0).to(tl.int64) * M + m
                 tl.store(probability + at, tl.reshape(p, (K * G, MP)), in_row & (m < M))
-        c = own + sum_edges(total, SPREAD)
-        # 3.
+        c = own + sum_edges(total, SPREAD)  # the sum of all groups, in every group
+        # 3. step is no constant here, so the last one is told apart when running
         if NORMALIZE:
             c *= inverse_length(c)
         else:
             c *= tl.where(step == T - 1, 1.0, inverse_length(c))
+    # all groups have the same result; the first one writes it
     at = (node + group * 0).to(tl.int64) * (M * D) + offset
     tl.store(units + at, tl.reshape(c, (G, MP * DP)), valid & (group == 0))
 

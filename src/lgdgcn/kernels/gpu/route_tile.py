@@ -34,7 +34,7 @@ _TINY = tl.constexpr(1.1754943508222875e-38)  # smallest normal float32
 @triton.jit
 def coordinates(M: tl.constexpr, D: tl.constexpr, MP: tl.constexpr, DP: tl.constexpr):
     """Offsets of a node's coordinates `[1, MP*DP]` in memory `[M, D]`, and which are no padding."""
-    flat = tl.arange(0, MP * DP)[None, :]
+    flat = tl.arange(0, MP * DP)[None, :]  # factor flat // DP, coordinate flat % DP
     offset = flat
     if D < DP:
         offset = flat // DP * D + flat % DP
@@ -69,10 +69,12 @@ def node_rows(
         entry = k + g * 0
         writes = index < count
     exists = index < count
+    # the table has three rows: nodes, their first entries, the ends of their entries
     row = table + begin + index
     node = tl.load(row, exists, 0)
-    entry += tl.load(row + num_nodes, exists, 0)
+    entry += tl.load(row + num_nodes, exists, 0)  # [K, G]
     end = tl.load(row + 2 * num_nodes, exists, 0) + k * 0
+    # one row per vector, as memory is accessed
     return (
         tl.reshape(node, (G, 1)),
         tl.reshape(exists, (G, 1)),
@@ -101,7 +103,7 @@ def load_edge_values(
     the vectors, a larger one would impose its own on them.
     """
     m = tl.arange(0, MP)[None, :]
-    at = tl.reshape(tl.load(order + entry, in_row, -1), (K, G))
+    at = tl.reshape(tl.load(order + entry, in_row, -1), (K, G))  # rows of x; -1 where no edge is
     k = tl.arange(0, K)
     values = tl.zeros((K, G, MP, 1), tl.float32)
     for edge in tl.static_range(K):
@@ -138,7 +140,7 @@ def probabilities(neighbour, c, M: tl.constexpr, MP: tl.constexpr):
     score = inner_product(neighbour, c)
     if M < MP:
         score = tl.where(tl.arange(0, MP)[None, None, :, None] < M, score, float("-inf"))
-    raised = tl.exp2(score - tl.max(score, 2, keep_dims=True))
+    raised = tl.exp2(score - tl.max(score, 2, keep_dims=True))  # at most 1
     # the sum is within 1..M, where this is as good as a division and cheaper
     root = tl.rsqrt(tl.sum(raised, 2, keep_dims=True))
     return raised * root * root
@@ -153,7 +155,7 @@ def softmax_backward(p, p_grad):
 @triton.jit
 def sum_edges(edges, SPREAD: tl.constexpr):
     """Sum over the edges of each node, `[K, G, MP, DP] -> [1, G, MP, DP]`."""
-    total = tl.sum(edges, 0, keep_dims=True)
+    total = tl.sum(edges, 0, keep_dims=True)  # within threads
     if SPREAD:  # all groups belong to one node, and each of them needs its sum
         total = tl.broadcast_to(tl.sum(total, 1, keep_dims=True), total.shape)
     return total
@@ -191,5 +193,6 @@ def sum_rows(
     else:
         rows = load_vectors(x, entry, offset, (entry < end) & valid, W, G, 1, WP)
         total = tl.sum(rows, 0, keep_dims=True)
+    # what the first pass wrote for the node itself, and the sum over its out-edges
     after = before + tl.reshape(tl.broadcast_to(total, (1, G, 1, WP)), (G, WP))
     tl.store(out + at, after, writes & valid)
