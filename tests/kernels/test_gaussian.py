@@ -1,17 +1,21 @@
 import pytest
 import torch
 
+from kernels.checks import gradient, same_with_one_thread
 from lgdgcn import kernels
 from literal.seeds import seeds
 
 SEEDS = seeds(2)
 
 
-def mixture(seed, members=2, nodes=37, channels=3, size=5, dtype=torch.float64):
+# distances, quadratic forms, covariance
+
+
+def mixture(seed, members=2, nodes=37, factors=3, size=5, dtype=torch.float64):
     torch.manual_seed(seed)
-    z = torch.randn(members, nodes, channels, size, dtype=dtype)
-    mean = torch.randn(members, channels, size, dtype=dtype)
-    return z, mean, torch.randn(members, channels, size, size, dtype=dtype)
+    z = torch.randn(members, nodes, factors, size, dtype=dtype)
+    mean = torch.randn(members, factors, size, dtype=dtype)
+    return z, mean, torch.randn(members, factors, size, size, dtype=dtype)
 
 
 def literal(z, mean, maps):
@@ -25,19 +29,19 @@ def literal(z, mean, maps):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("channels", "size"), [(3, 5), (4, 16), (1, 1)])
-def test_equals_the_literal_loop(backend, seed, channels, size):
-    z, mean, maps = mixture(seed, nodes=9, channels=channels, size=size)
+@pytest.mark.parametrize(("factors", "size"), [(3, 5), (4, 16), (1, 1)])
+def test_distances_equal_the_literal_loop(backend, seed, factors, size):
+    z, mean, maps = mixture(seed, nodes=9, factors=factors, size=size)
     want = literal(z, mean, maps)
     torch.testing.assert_close(kernels.square_distances(z, mean, maps), want)
     found = kernels.square_distances(z.float(), mean.float(), maps.float())
     torch.testing.assert_close(found.double(), want, rtol=1e-4, atol=1e-4)
-    alone = kernels.square_distances(z[0], mean[0], maps[0])
-    torch.testing.assert_close(alone, want[0])
+    single = kernels.square_distances(z[0], mean[0], maps[0])
+    torch.testing.assert_close(single, want[0])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_gradient(backend, seed):
+def test_gradient_of_distances(backend, seed):
     z, mean, maps = mixture(seed)
     grads = []
     for dtype in (torch.float64, torch.float32):
@@ -46,35 +50,21 @@ def test_gradient(backend, seed):
         weight = torch.linspace(-1, 1, out.numel(), dtype=dtype).view_as(out)
         grads.append(torch.autograd.grad((out * weight).sum(), leaf)[0].double())
     torch.testing.assert_close(grads[1], grads[0], rtol=1e-4, atol=1e-3)
-    z, mean, maps = mixture(seed, nodes=3, channels=2, size=2)
+    z, mean, maps = mixture(seed, nodes=3, factors=2, size=2)
     assert torch.autograd.gradcheck(
         lambda z: kernels.square_distances(z, mean, maps), z.requires_grad_()
     )
 
 
-@pytest.mark.parametrize(("channels", "size"), [(3, 5), (4, 16), (2, 33)])
-def test_triton_agrees(monkeypatch, gpu, channels, size):
-    sizes = {"channels": channels, "size": size, "dtype": torch.float32}
-    z, mean, maps = (part.to(gpu) for part in mixture(SEEDS[0], **sizes))
-    results = []
-    for name in ("torch", "triton"):
-        monkeypatch.setenv("LGDGCN_BACKEND", name)
-        leaf = z.clone().requires_grad_()
-        out = kernels.square_distances(leaf, mean, maps)
-        results.append((out.detach(), torch.autograd.grad(out.square().sum(), leaf)[0]))
-    for a, b in zip(*results, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(a.abs().max()))
-
-
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("channels", "size"), [(3, 5), (4, 16)])
-def test_quadratic_forms(backend, seed, channels, size):
-    z, mean, matrices = mixture(seed, channels=channels, size=size)
+@pytest.mark.parametrize(("factors", "size"), [(3, 5), (4, 16)])
+def test_quadratic_forms(backend, seed, factors, size):
+    z, mean, matrices = mixture(seed, factors=factors, size=size)
     diff = z - mean[:, None]
     want = torch.einsum("rnma,rmab,rnmb->rnm", diff, matrices, diff)
     torch.testing.assert_close(kernels.quadratic_forms(z, mean, matrices), want)
-    alone = kernels.quadratic_forms(z[1], mean[1], matrices[1])
-    torch.testing.assert_close(alone, want[1])
+    single = kernels.quadratic_forms(z[1], mean[1], matrices[1])
+    torch.testing.assert_close(single, want[1])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -86,16 +76,37 @@ def test_covariance(backend, seed):
     torch.testing.assert_close(kernels.covariance(z[1], centre[1]), want[1])
 
 
-@pytest.mark.parametrize(("channels", "size", "nodes"), [(3, 5, 70), (4, 16, 300), (2, 33, 9)])
-def test_triton_statistics_agree(monkeypatch, gpu, channels, size, nodes):
-    sizes = {"channels": channels, "size": size, "nodes": nodes, "dtype": torch.float32}
-    z, mean, matrices = (part.to(gpu) for part in mixture(SEEDS[0], **sizes))
-    results = []
-    for name in ("torch", "triton"):
-        monkeypatch.setenv("LGDGCN_BACKEND", name)
-        leaf = z.clone().requires_grad_()
-        out = kernels.quadratic_forms(leaf, mean, matrices)
-        grad = torch.autograd.grad(out.square().sum(), leaf)[0]
-        results.append((out.detach(), grad, kernels.covariance(z, mean)))
-    for a, b in zip(*results, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(a.abs().max()))
+# diversity loss
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 16])
+def test_diversity_loss(backend, dtype, size):
+    torch.manual_seed(SEEDS[0])
+    log_rows = 3 * torch.randn(21, size, size, dtype=dtype) - 100
+    loss, grad = gradient(kernels.diversity_loss, log_rows, 1e-6)
+    wide = log_rows.double().requires_grad_()
+    rows = (wide - wide.max(-1, keepdim=True).values).exp()
+    rows = rows / rows.norm(dim=-1, keepdim=True)
+    gram = rows @ rows.mT + 1e-6 * torch.eye(size, dtype=torch.float64)
+    expected = -torch.logdet(gram / (1 + 1e-6))
+    tolerance = 1e-9 if dtype == torch.float64 else 1e-3
+    torch.testing.assert_close(loss.double(), expected.detach(), rtol=tolerance, atol=tolerance)
+    if dtype == torch.float64:
+        small = torch.randn(5, size, size, dtype=dtype, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda x: kernels.diversity_loss(x, 1e-3), small)
+    assert grad.dtype == dtype
+
+
+def test_diversity_loss_of_equal_and_of_separate_rows(backend):
+    equal = torch.zeros(1, 3, 3)
+    separate = torch.full((1, 3, 3), -1e4) + 1e4 * torch.eye(3)
+    loss, grad = gradient(kernels.diversity_loss, torch.cat([equal, separate]), 1e-6)
+    torch.testing.assert_close(loss[0], torch.tensor(26.5324), rtol=1e-3, atol=0)
+    torch.testing.assert_close(loss[1], torch.tensor(0.0), rtol=0, atol=1e-5)
+    assert grad.isfinite().all()
+
+
+def test_diversity_loss_repeats(backend, two_threads):
+    log_rows = torch.randn(5000, 4, 4)
+    assert same_with_one_thread(lambda: gradient(kernels.diversity_loss, log_rows, 1e-6))

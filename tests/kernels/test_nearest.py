@@ -145,7 +145,7 @@ def test_distance_is_symmetric_to_the_bit(backend):
     assert torch.equal(full, full.t())
 
 
-def test_repeatable_and_leaves_its_input_alone(backend):
+def test_repeatable_and_does_not_change_its_input(backend):
     z = torch.randn(2, 6, 300).transpose(1, 2).requires_grad_()
     before = z.detach().clone()
     once, again = kernels.nearest(z, 4), kernels.nearest(z, 4)

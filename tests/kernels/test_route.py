@@ -10,10 +10,10 @@ SEEDS = seeds(2)  # fresh input every time; ids show the seed
 FLAGS = [(False, True), (True, True), (False, False), (True, False)]
 
 
-def graph(seed, nodes=23, channels=3, size=5, dtype=torch.float64):
+def graph(seed, nodes=23, factors=3, size=5, dtype=torch.float64):
     """Random vectors and edges with duplicates, self loops, a hub (0) and isolated nodes."""
     torch.manual_seed(seed)
-    z = torch.randn(nodes, channels, size, dtype=dtype)
+    z = torch.randn(nodes, factors, size, dtype=dtype)
     edges = torch.randint(0, nodes - 2, (2, 3 * nodes))
     hub = torch.stack([torch.arange(nodes - 2), torch.zeros(nodes - 2, dtype=torch.long)])
     return z, torch.cat([edges, edges[:, :5], hub, torch.tensor([[1, 2], [1, 2]])], dim=1)
@@ -21,22 +21,23 @@ def graph(seed, nodes=23, channels=3, size=5, dtype=torch.float64):
 
 def gradients(z, edge_index, **options):
     z = z.detach().requires_grad_()
-    units, chance = kernels.route(z, edge_index, **options)
+    units, probability = kernels.route(z, edge_index, **options)
     torch.manual_seed(0)
-    loss = (units * torch.randn_like(units)).sum() + (chance * torch.randn_like(chance)).sum()
-    return units.detach(), chance.detach(), torch.autograd.grad(loss, z)[0]
+    loss = (units * torch.randn_like(units)).sum()
+    loss = loss + (probability * torch.randn_like(probability)).sum()
+    return units.detach(), probability.detach(), torch.autograd.grad(loss, z)[0]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("uniform_start", "normalize_last"), FLAGS)
 @pytest.mark.parametrize(
-    ("channels", "size", "iterations", "tau"),
+    ("factors", "size", "iterations", "tau"),
     [(3, 5, 3, 0.7), (4, 16, 7, 1.0), (1, 4, 2, 1.0), (4, 1, 3, 0.2), (2, 33, 1, 2.0)],
 )
 def test_equals_the_literal_loop(
-    backend, seed, uniform_start, normalize_last, channels, size, iterations, tau
+    backend, seed, uniform_start, normalize_last, factors, size, iterations, tau
 ):
-    z, edge_index = graph(seed, channels=channels, size=size)
+    z, edge_index = graph(seed, factors=factors, size=size)
     z[4] = 0
     flags = {"uniform_start": uniform_start, "normalize_last": normalize_last}
     expected = literal.route(z, edge_index, iterations, tau, **flags)
@@ -52,7 +53,7 @@ def test_equals_the_literal_loop(
 @pytest.mark.parametrize("iterations", [1, 3])
 @pytest.mark.parametrize(("uniform_start", "normalize_last"), FLAGS)
 def test_gradcheck(backend, iterations, uniform_start, normalize_last):
-    z, edge_index = graph(SEEDS[0], nodes=6, channels=2, size=3)
+    z, edge_index = graph(SEEDS[0], nodes=6, factors=2, size=3)
 
     def run(z):
         return kernels.route(
@@ -72,7 +73,7 @@ def test_gradcheck(backend, iterations, uniform_start, normalize_last):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_backends_agree(monkeypatch, seed):
     pytest.importorskip("numba")
-    z, edge_index = graph(seed, nodes=200, channels=4, size=16)
+    z, edge_index = graph(seed, nodes=200, factors=4, size=16)
     z = torch.nn.functional.normalize(z, dim=-1)
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.float64, 1e-12)):
         results = []
@@ -96,23 +97,23 @@ def test_members_do_not_see_each_other(backend, seed):
     together = gradients(z, edge_index, tau=tau)
     for r in range(3):
         leaf = z[r].clone().requires_grad_()
-        units, chance = kernels.route(leaf, edge_index, tau=float(tau[r]))
+        units, probability = kernels.route(leaf, edge_index, tau=float(tau[r]))
         torch.manual_seed(0)
         weights = torch.randn_like(together[0])[r], torch.randn_like(together[1])[r]
-        loss = (units * weights[0]).sum() + (chance * weights[1]).sum()
-        alone = units.detach(), chance.detach(), torch.autograd.grad(loss, leaf)[0]
-        for a, b in zip(together, alone, strict=True):
+        loss = (units * weights[0]).sum() + (probability * weights[1]).sum()
+        single = units.detach(), probability.detach(), torch.autograd.grad(loss, leaf)[0]
+        for a, b in zip(together, single, strict=True):
             torch.testing.assert_close(a[r], b, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("edges", [0, 1, 10, 70, 100, 250])
 def test_gradient_in_pieces_is_the_same(monkeypatch, edges):
-    cpu_route = pytest.importorskip("lgdgcn.kernels.cpu_route")
+    route_module = pytest.importorskip("lgdgcn.kernels.cpu.route")
     monkeypatch.setenv("LGDGCN_BACKEND", "numba")
     z, edge_index, tau = population(SEEDS[0])
     whole = gradients(z, edge_index, tau=tau)
-    row = cpu_route.shape_of(*z.shape[2:]).lanes * z.element_size()
-    monkeypatch.setattr(cpu_route, "_EDGE_BYTES", edges * row)
+    row = route_module.row_shape(*z.shape[2:]).lanes * z.element_size()
+    monkeypatch.setattr(route_module, "_EDGE_BYTES", edges * row)
     for a, b in zip(whole, gradients(z, edge_index, tau=tau), strict=True):
         assert torch.equal(a, b)
 
@@ -132,9 +133,9 @@ def test_very_short_and_very_long_vectors(backend, scale):
 def test_broken_numbers_stay_in_their_neighbourhood(backend):
     z, edge_index = graph(SEEDS[0])
     z[5, 1, 2] = torch.nan
-    units, chance = kernels.route(z, edge_index)
+    units, probability = kernels.route(z, edge_index)
     touched = (edge_index == 5).any(0)
-    assert chance[touched].isnan().all()
+    assert probability[touched].isnan().all()
     near = torch.isin(torch.arange(len(z)), edge_index[:, touched])
     assert units[near & (torch.arange(len(z)) == 5)].isnan().any()
     assert units[~near].isfinite().all()
@@ -144,20 +145,20 @@ def test_gradient_without_edges(backend):
     z, _ = graph(SEEDS[0])
     none = torch.empty(2, 0, dtype=torch.long)
     leaf = z.clone().requires_grad_()
-    units, chance = kernels.route(leaf, none)
+    units, probability = kernels.route(leaf, none)
     expected = torch.nn.functional.normalize(leaf, dim=-1)
     weights = torch.randn_like(z)
     found, wanted = (torch.autograd.grad((x * weights).sum(), leaf)[0] for x in (units, expected))
     torch.testing.assert_close(found, wanted)
-    assert chance.shape == (0, 3)
+    assert probability.shape == (0, 3)
 
 
 def test_rows_too_long_for_registers(backend):
-    z, edge_index = graph(SEEDS[0], channels=2, size=600)
-    units, chance = kernels.route(z, edge_index, iterations=2)
+    z, edge_index = graph(SEEDS[0], factors=2, size=600)
+    units, probability = kernels.route(z, edge_index, iterations=2)
     expected = literal.route(z, edge_index, 2, 1.0)
     torch.testing.assert_close(units, torch.from_numpy(expected[0]))
-    torch.testing.assert_close(chance, torch.from_numpy(expected[1]))
+    torch.testing.assert_close(probability, torch.from_numpy(expected[1]))
 
 
 def test_isolated_nodes_keep_their_direction(backend):
@@ -167,23 +168,23 @@ def test_isolated_nodes_keep_their_direction(backend):
     plain = kernels.route(z, edge_index, normalize_last=False)[0]
     assert torch.equal(plain[-2:], z[-2:])
     none = torch.empty(2, 0, dtype=torch.long)
-    units, chance = kernels.route(z, none)
+    units, probability = kernels.route(z, none)
     torch.testing.assert_close(units, unit)
-    assert chance.shape == (0, 3)
+    assert probability.shape == (0, 3)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-25])
 def test_equal_and_zero_vectors_give_finite_gradients(backend, value):
     z, edge_index = graph(SEEDS[0], dtype=torch.float32)
-    units, chance, grad = gradients(torch.full_like(z, value), edge_index)
+    units, probability, grad = gradients(torch.full_like(z, value), edge_index)
     assert torch.isfinite(grad).all()
-    torch.testing.assert_close(chance, torch.full_like(chance, 1 / 3))
+    torch.testing.assert_close(probability, torch.full_like(probability, 1 / 3))
     if value == 0:
         assert not units.any()
         assert not grad.any()
 
 
-def test_repeatable_and_leaves_its_input_alone(backend):
+def test_repeatable_and_does_not_change_its_input(backend):
     z, edge_index = graph(SEEDS[0], nodes=300)
     before = z.clone(), edge_index.clone()
     once, again = gradients(z, edge_index), gradients(z, edge_index)
@@ -218,10 +219,10 @@ def test_memory_layout_and_index_type_do_not_matter(backend):
 def test_edge_order_only_reorders_probabilities(backend):
     z, edge_index = graph(SEEDS[0])
     shuffle = torch.randperm(edge_index.size(1))
-    units, chance = kernels.route(z, edge_index)
+    units, probability = kernels.route(z, edge_index)
     found = kernels.route(z, edge_index[:, shuffle])
     torch.testing.assert_close(found[0], units)
-    torch.testing.assert_close(found[1], chance[shuffle])
+    torch.testing.assert_close(found[1], probability[shuffle])
 
 
 def test_hub(backend):
@@ -229,18 +230,18 @@ def test_hub(backend):
     torch.manual_seed(SEEDS[0])
     z = torch.nn.functional.normalize(torch.randn(degree + 1, 2, 4) + 0.3, dim=-1)
     edge_index = torch.stack([torch.arange(1, degree + 1), torch.zeros(degree, dtype=torch.long)])
-    units, chance, grad = gradients(z, edge_index, iterations=2)
+    units, probability, grad = gradients(z, edge_index, iterations=2)
     wide = gradients(z.double(), edge_index, iterations=2)
     torch.testing.assert_close(units.double(), wide[0], rtol=0, atol=1e-4)
-    torch.testing.assert_close(chance.double(), wide[1], rtol=0, atol=1e-4)
+    torch.testing.assert_close(probability.double(), wide[1], rtol=0, atol=1e-4)
     assert torch.isfinite(grad).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision(backend, dtype):
     z, edge_index = graph(SEEDS[0])
-    units, chance, grad = gradients(z.to(dtype), edge_index)
-    assert units.dtype == chance.dtype == grad.dtype == dtype
+    units, probability, grad = gradients(z.to(dtype), edge_index)
+    assert units.dtype == probability.dtype == grad.dtype == dtype
     assert torch.isfinite(grad).all()
 
 

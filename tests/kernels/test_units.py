@@ -1,42 +1,13 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
 
+from kernels.checks import gradient, random_numbers, same_with_one_thread
 from lgdgcn import kernels
 from literal.seeds import seeds
 
 SEEDS = seeds(2)  # fresh input every time; ids show the seed
 DTYPES = [torch.float32, torch.float64]
-
-
-def gradient(function, x, *arguments):
-    """Result and gradient for fixed random weights of the result."""
-    x = x.detach().clone().requires_grad_()
-    out = function(x, *arguments)
-    weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(0), dtype=out.dtype)
-    return out.detach(), torch.autograd.grad((out * weights).sum(), x)[0]
-
-
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-def same_with_one_thread(run):
-    """Whether results repeat, and do not depend on the number of threads, to the bit."""
-    many, again = run(), run()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    one = run()
-    torch.set_num_threads(before)
-    return all(
-        torch.equal(a, b) and torch.equal(a, c) for a, b, c in zip(many, again, one, strict=True)
-    )
 
 
 # unit length
@@ -98,29 +69,19 @@ def test_unit_length_takes_any_layout_and_repeats(backend, two_threads):
 # dropout
 
 
-def mix(x):
-    x = x ^ (x >> np.uint32(16))
-    x = x * np.uint32(0x7FEB352D)
-    x = x ^ (x >> np.uint32(15))
-    x = x * np.uint32(0x846CA68B)
-    return x ^ (x >> np.uint32(16))
-
-
-def drawn(seed, epoch, call, count):
-    """Random numbers of the first elements, in wrapping 32-bit arithmetic."""
-
-    def low(number):
-        return np.array([number & 0xFFFFFFFF], dtype=np.uint32)
-
-    a = mix(low(seed) + low(0x9E3779B9 * (call + 1)))
-    b = mix(mix(low(epoch) + a) ^ low(seed >> 32))
-    return mix(mix(np.arange(count, dtype=np.uint32) ^ a) + b)
-
-
-def test_known_random_numbers():
+@pytest.mark.parametrize(
+    ("seed", "epoch", "call", "elements", "expected"),
+    [
+        (0, 0, 0, [0, 1, 2], [1716039760, 1448847245, 792072447]),
+        (12345, 7, 1, [0, 1000], [1687845487, 1005295067]),
+        (-1, 2**33 + 5, 3, [0, 2**32 - 1], [2450824492, 2284449714]),
+        (2**40 + 9, 449, 15, [4], [3070479950]),
+        (-(2**40) - 12345, 2**33 + 7, 3, [0, 1, 2], [3983472099, 2299983600, 1693632987]),
+    ],
+)
+def test_known_random_numbers(seed, epoch, call, elements, expected):
     """Written down once, so that no change of the generator goes unnoticed."""
-    assert drawn(0, 0, 0, 3).tolist() == [1716039760, 1448847245, 792072447]
-    assert drawn(-(2**40) - 12345, 2**33 + 7, 3, 3).tolist() == [3983472099, 2299983600, 1693632987]
+    assert random_numbers(seed, epoch, call, elements).tolist() == expected
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -131,7 +92,7 @@ def test_dropout_keeps_what_the_numbers_say(backend, dtype):
     x = torch.randn(4, 37, 9, dtype=dtype)
     out, grad = gradient(kernels.dropout, x, rate, seed, epoch, 2)
     for r in range(4):
-        numbers = drawn(int(seed[r]), int(epoch[r]), 2, 37 * 9)
+        numbers = random_numbers(int(seed[r]), int(epoch[r]), 2, np.arange(37 * 9))
         kept = numbers >= np.uint32(np.floor(float(rate[r]) * 2.0**32))
         keep = torch.from_numpy(kept).view(37, 9)
         scale = 1 / (1 - rate[r])
@@ -167,98 +128,13 @@ def test_dropout_repeats_and_takes_any_layout(backend, two_threads):
     assert torch.equal(plain, kernels.dropout(x, *members, 0))
 
 
-def test_a_member_draws_the_same_alone(backend):
+def test_a_single_member_draws_the_same(backend):
     x = torch.randn(3, 50)
     members = torch.tensor([0.1, 0.5, 0.9]), torch.arange(3), torch.arange(3)
     together = kernels.dropout(x, *members, 0)
     for r in range(3):
-        alone = kernels.dropout(x[r : r + 1], *(part[r : r + 1] for part in members), 0)
-        assert torch.equal(together[r], alone[0])
-
-
-# diversity loss
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 16])
-def test_diversity_loss(backend, dtype, size):
-    torch.manual_seed(SEEDS[0])
-    log_rows = 3 * torch.randn(21, size, size, dtype=dtype) - 100
-    loss, grad = gradient(kernels.diversity_loss, log_rows, 1e-6)
-    wide = log_rows.double().requires_grad_()
-    rows = (wide - wide.max(-1, keepdim=True).values).exp()
-    rows = rows / rows.norm(dim=-1, keepdim=True)
-    gram = rows @ rows.mT + 1e-6 * torch.eye(size, dtype=torch.float64)
-    expected = -torch.logdet(gram / (1 + 1e-6))
-    tolerance = 1e-9 if dtype == torch.float64 else 1e-3
-    torch.testing.assert_close(loss.double(), expected.detach(), rtol=tolerance, atol=tolerance)
-    if dtype == torch.float64:
-        small = torch.randn(5, size, size, dtype=dtype, requires_grad=True)
-        assert torch.autograd.gradcheck(lambda x: kernels.diversity_loss(x, 1e-3), small)
-    assert grad.dtype == dtype
-
-
-def test_diversity_loss_of_equal_and_of_separate_rows(backend):
-    equal = torch.zeros(1, 3, 3)
-    separate = torch.full((1, 3, 3), -1e4) + 1e4 * torch.eye(3)
-    loss, grad = gradient(kernels.diversity_loss, torch.cat([equal, separate]), 1e-6)
-    torch.testing.assert_close(loss[0], torch.tensor(26.5324), rtol=1e-3, atol=0)
-    torch.testing.assert_close(loss[1], torch.tensor(0.0), rtol=0, atol=1e-5)
-    assert grad.isfinite().all()
-
-
-def test_diversity_loss_repeats(backend, two_threads):
-    log_rows = torch.randn(5000, 4, 4)
-    assert same_with_one_thread(lambda: gradient(kernels.diversity_loss, log_rows, 1e-6))
-
-
-# products
-
-
-def features(seed, nodes=40, size=23, dtype=torch.float32):
-    """Sparse rows, some empty, some full."""
-    torch.manual_seed(seed)
-    dense = torch.randn(nodes, size, dtype=dtype) * (torch.rand(nodes, size) < 0.2)
-    dense[3], dense[5], dense[:, 7] = 0, 1, 0
-    return dense
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("width", [64, 1, 7, 48, 160])
-@pytest.mark.parametrize("members", [None, 1, 3])
-def test_matmul(backend, dtype, width, members):
-    dense = features(SEEDS[0], dtype=dtype)
-    weight = torch.randn(*(() if members is None else (members,)), 23, width, dtype=dtype)
-    for x in (dense, dense.to_sparse_csr()):
-        out, grad = gradient(lambda weight, x=x: kernels.matmul(x, weight), weight)
-        expected, wanted = gradient(lambda weight: dense @ weight, weight)
-        torch.testing.assert_close(out, expected, rtol=1e-5, atol=1e-5)
-        torch.testing.assert_close(grad, wanted, rtol=1e-5, atol=1e-5)
-
-
-def test_matmul_notices_changed_features(backend):
-    x = features(SEEDS[0]).to_sparse_csr()
-    weight = torch.randn(23, 16)
-    before = kernels.matmul(x, weight)
-    wide = kernels.matmul(x.double(), weight.double())
-    torch.testing.assert_close(wide.float(), before, rtol=1e-5, atol=1e-5)
-    x.mul_(2)
-    torch.testing.assert_close(kernels.matmul(x, weight), 2 * before)
-
-
-def test_matmul_repeats(backend, two_threads):
-    x = features(SEEDS[0], nodes=3000).to_sparse_csr()
-    weight = torch.randn(2, 23, 64)
-    assert same_with_one_thread(lambda: gradient(lambda w: kernels.matmul(x, w), weight))
-
-
-def test_row_sums(backend):
-    weight = torch.rand(100_003)
-    row_ptr = torch.tensor([0, 0, 1, 1, 100_000, 100_003, 100_003])
-    sums = kernels.row_sums(weight, row_ptr)
-    pairs = pairwise(row_ptr)
-    expected = [weight[first:last].double().sum().item() for first, last in pairs]
-    torch.testing.assert_close(sums, torch.tensor(expected), rtol=1e-6, atol=1e-6)
+        single = kernels.dropout(x[r : r + 1], *(part[r : r + 1] for part in members), 0)
+        assert torch.equal(together[r], single[0])
 
 
 # Adam
@@ -292,17 +168,3 @@ def test_adam_writes_through_strides(backend):
         moments = torch.zeros_like(p), torch.zeros_like(p)
         kernels.adam(p, grad, *moments, 0.1 * ones, 0 * ones, ones.long())
     torch.testing.assert_close(param, other)
-
-
-def test_matmul_with_own_values_of_every_member(backend):
-    x = (torch.rand(9, 7) * (torch.rand(9, 7) > 0.6)).to_sparse_csr()
-    values, weight = torch.randn(3, x.values().numel()), torch.randn(3, 7, 5)
-    dense = torch.stack(
-        [
-            torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), own, x.shape).to_dense()
-            for own in values
-        ]
-    )
-    out, grad = gradient(lambda weight: kernels.matmul(x, weight, values), weight)
-    expected = gradient(lambda weight: dense @ weight, weight)
-    torch.testing.assert_close((out, grad), expected)

@@ -1,11 +1,14 @@
 """Fast primitives behind one interface: the same signatures and results on every backend.
 
-CPU tensors in float32 or float64 run on numba when it is installed, CUDA tensors in float32 on
-Triton when it is, everything else on plain torch. The environment variable `LGDGCN_BACKEND`
-(`torch`, `numba` or `triton`) overrides that choice.
+This file is the contract: one function per primitive, with its definition and its checks. The
+backends are `reference` (plain torch, any device, meant to be read), `cpu` (numba) and `gpu`
+(Triton). CPU tensors in float32 or float64 run on numba if it is installed, CUDA tensors in float32
+on Triton if it is, everything else on plain torch; `dispatch` decides. The environment variable
+`LGDGCN_BACKEND` (`torch`, `numba` or `triton`) overrides that choice.
 
-Most functions take one leading axis of members: models that are trained at once, each with
-weights and hyper-parameters of its own.
+R is the number of members: models that are trained at once, each with weights and hyper-parameters
+of its own. N nodes, E edges, M factors, d numbers per factor, T iterations, k neighbours. Where a
+shape begins with `*`, the axis of members may be missing.
 """
 
 import torch
@@ -13,11 +16,11 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.kernels.dispatch import backend
-from lgdgcn.kernels.structure import Neighbours, Union, neighbours
+from lgdgcn.kernels.graph import Neighbours, UndirectedGraph, neighbours
 
 __all__ = [
     "Neighbours",
-    "Union",
+    "UndirectedGraph",
     "adam",
     "aggregate",
     "covariance",
@@ -45,14 +48,14 @@ def route(
     uniform_start: bool = False,
     normalize_last: bool = True,
 ) -> tuple[Tensor, Tensor]:
-    """Neighbourhood routing: every edge spreads one unit of attention over the channels.
+    """Neighbourhood routing: every edge distributes one unit of attention over the factors.
 
-    With c = z, each iteration sets p_e = softmax_m(<z[s, m], c[t, m]> / tau) on every edge
+    Starting from c = z, each iteration sets p_e = softmax_m(<z[s, m], c[t, m]> / tau) on every edge
     e = (s, t), then c[t, m] = normalise(z[t, m] + sum_e p_e[m] z[s, m]). The zero vector
     normalises to itself and passes no gradient.
 
     Args:
-        z: `[*, N, M, d]` one vector per node and channel; differentiable.
+        z: `[*, N, M, d]` one vector per node and factor; differentiable.
         edge_index: `[2, E]` source and target of every edge, counted as often as given.
         iterations: Number of iterations, at least 1.
         tau: Temperature of the softmax, above 0; a tensor has one for each member `[*]`.
@@ -74,10 +77,10 @@ def route(
             raise InputError(f"tau is {tau}; it must be above 0")
         tau = torch.full(z.shape[:-3], tau, dtype=z.dtype, device=z.device)
     members = z if z.dim() == 4 else z.unsqueeze(0)
-    units, chance = backend("route", z)(
+    units, probability = backend("route", z)(
         members, edge_index, iterations, tau.reshape(-1), uniform_start, normalize_last
     )
-    return (units, chance) if z.dim() == 4 else (units.squeeze(0), chance.squeeze(0))
+    return (units, probability) if z.dim() == 4 else (units.squeeze(0), probability.squeeze(0))
 
 
 def edge_agreement(q: Tensor, edge_index: Tensor) -> Tensor:
@@ -91,7 +94,7 @@ def edge_agreement(q: Tensor, edge_index: Tensor) -> Tensor:
         `[*, E]` in the order of `edge_index`.
 
     Raises:
-        InputError: If an argument has another shape or an edge names a node that is not there.
+        InputError: If an argument has another shape or an edge names a node that does not exist.
 
     Example:
         >>> q = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -128,7 +131,7 @@ def nearest(z: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return index, distance
 
 
-def symmetrize(index: Tensor, keep: Tensor | None = None) -> Union:
+def symmetrize(index: Tensor, keep: Tensor | None = None) -> UndirectedGraph:
     """Join i and j when either lists the other; node i of set b becomes node b*N + i.
 
     Args:
@@ -138,8 +141,8 @@ def symmetrize(index: Tensor, keep: Tensor | None = None) -> Union:
     Returns:
         The undirected graph over B*N nodes, without self loops or duplicates.
     """
-    union: Union = backend("symmetrize", index)(index, keep)
-    return union
+    graph: UndirectedGraph = backend("symmetrize", index)(index, keep)
+    return graph
 
 
 def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:
@@ -182,7 +185,7 @@ def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
         x: `[N, F]` dense or `torch.sparse_csr`, shared by all members and not differentiated; or
             `[*, N, F]` dense, one for each member.
         weight: `[*, F, H]`; differentiable.
-        values: `[R, nnz]`, where every member has own entries in the places of a sparse `x`.
+        values: `[R, nnz]` the entries of a sparse `x`, if every member has its own.
 
     Returns:
         `[*, N, H]`.
@@ -200,24 +203,24 @@ def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
 
 
 def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:
-    """Zero elements at random and scale up the others, from counted random numbers.
+    """Zero elements at random and scale up the others.
 
-    An element's number depends on its member's seed, the epoch, the call and its place, and on
-    nothing else: not on the device, the backend or the other members.
+    An element's random number is a hash of its member's seed, the epoch, the call and its index in
+    the member. It does not depend on the device, the backend or the other members.
 
     Args:
         x: `[R, ...]`; differentiable.
-        rate: `[R]` share of elements to drop, in [0, 1).
+        rate: `[R]` probability to drop an element, in [0, 1).
         seed: `[R]` int64.
         epoch: `[R]` int64.
-        call: Tells the calls of one epoch apart.
+        call: Number of this call within the epoch.
     """
     out: Tensor = backend("dropout", x)(x, rate, seed, epoch, call)
     return out
 
 
 def covariance(z: Tensor, centre: Tensor) -> Tensor:
-    """Mean outer product of every channel's deviations from its centre; not differentiated.
+    """Mean outer product of every factor's deviations from its centre; not differentiated.
 
     Args:
         z: `[*, N, M, d]` vectors.
@@ -233,7 +236,7 @@ def covariance(z: Tensor, centre: Tensor) -> Tensor:
 
 
 def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
-    """Deviations from their own channel's mean, d^T A d with that channel's matrix.
+    """Quadratic form v^T A v of every vector's deviation v from its own factor's mean.
 
     Args:
         z: `[*, N, M, d]` vectors; the only differentiable argument.
@@ -244,19 +247,18 @@ def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
         `[*, N, M]`.
     """
     if z.dim() == 3:
-        parts = (part.unsqueeze(0) for part in (z, mean, matrices))
-        return quadratic_forms(*parts).squeeze(0)
+        return quadratic_forms(z.unsqueeze(0), mean.unsqueeze(0), matrices.unsqueeze(0)).squeeze(0)
     out: Tensor = backend("quadratic_forms", z)(z, mean.detach(), matrices.detach())
     return out
 
 
 def square_distances(z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
-    """Squared length of every mapped difference of a vector and a mean.
+    """Squared length of A (z - mean), for every vector z and every mean with its matrix A.
 
     Args:
         z: `[*, N, M, d]` vectors; the only differentiable argument.
         mean: `[*, M, d]` means.
-        maps: `[*, M, d, d]` one linear map per mean.
+        maps: `[*, M, d, d]` one matrix per mean.
 
     Returns:
         `[*, N, M, M]`; the last axis is the mean.
@@ -272,7 +274,8 @@ def diversity_loss(log_rows: Tensor, jitter: float) -> Tensor:
 
     Args:
         log_rows: `[..., M, M]` logarithms of rows of any positive length; differentiable.
-        jitter: Share of the identity mixed into the Gram matrix, which keeps it definite.
+        jitter: Multiple of the identity that is added to the Gram matrix before it is divided by
+            1 + jitter, which keeps it positive definite with a diagonal of 1.
 
     Returns:
         `[...]`, at least 0.

@@ -1,4 +1,4 @@
-"""Which backend runs a function: by the tensor's device and type, or as the environment says."""
+"""Which backend runs a function: by the tensor's device and type, or by `LGDGCN_BACKEND`."""
 
 import os
 from collections.abc import Callable
@@ -13,18 +13,23 @@ from torch import Tensor
 from lgdgcn.errors import InputError
 from lgdgcn.kernels import reference
 
-__all__ = ["backend", "compiled"]
+__all__ = ["backend", "load_backend"]
 
-_MODULES = {"numba": "lgdgcn.kernels.cpu", "triton": "lgdgcn.kernels.cuda"}
+_MODULES = {"numba": "lgdgcn.kernels.cpu", "triton": "lgdgcn.kernels.gpu"}
 
 
 def backend(name: str, like: Tensor) -> Callable[..., Any]:
-    """The function of this name for tensors like this one.
+    """Return the function of this name for tensors like this one.
 
-    A backend that lacks it leaves it to the reference.
+    A backend that lacks the function leaves it to the reference.
+
+    Args:
+        name: A function of `lgdgcn.kernels`.
+        like: A tensor whose device and type decide.
 
     Raises:
-        InputError: The environment asks for a backend that there is not, or that does not fit.
+        InputError: If `LGDGCN_BACKEND` names no backend, one that is not installed, or one for
+            another device.
     """
     wanted = os.environ.get("LGDGCN_BACKEND") or None
     if wanted not in (None, "torch", *_MODULES):
@@ -35,7 +40,7 @@ def backend(name: str, like: Tensor) -> Callable[..., Any]:
         return fallback
     fitting = "numba" if like.device.type == "cpu" else "triton"
     if wanted == "triton" and os.environ.get("TRITON_INTERPRET") == "1":
-        fitting = "triton"  # which then runs anywhere
+        fitting = "triton"  # the interpreter runs its kernels on the CPU
     if wanted not in (None, fitting):
         message = f"LGDGCN_BACKEND is {wanted!r} but the tensor is on {like.device}; choose torch"
         raise InputError(message)
@@ -43,15 +48,15 @@ def backend(name: str, like: Tensor) -> Callable[..., Any]:
         return fallback
     if fitting == "triton" and like.dtype == torch.float64:
         return fallback
-    module, reason = compiled(fitting)
+    module, reason = load_backend(fitting)
     if module is None and wanted is not None:
         raise InputError(f"LGDGCN_BACKEND is {wanted!r} but {reason}; choose torch")
     return getattr(module, name, fallback)
 
 
 @cache
-def compiled(name: str) -> tuple[ModuleType | None, str]:
-    """The module of a backend, or why it cannot be had."""
+def load_backend(name: str) -> tuple[ModuleType | None, str]:
+    """Import the module of a backend; return it, or None and the reason why it failed."""
     try:
         return import_module(_MODULES[name]), ""
     except (ImportError, RuntimeError) as error:  # numba refuses to load without a cache folder

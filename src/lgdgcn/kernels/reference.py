@@ -1,11 +1,15 @@
-"""Reference backend: plain torch, any device, any floating point type."""
+"""Reference backend: plain torch, any device, any floating point type.
+
+The functions are the definitions of `lgdgcn.kernels` written down as simply as memory allows. The
+compiled backends are tested against them and leave to them what they do not cover.
+"""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lgdgcn.kernels.structure import Union, neighbours
+from lgdgcn.kernels.graph import UndirectedGraph, neighbours
 
 __all__ = [
     "adam",
@@ -77,17 +81,17 @@ def route(
     neighbours(edge_index, z.size(1))  # checks the ids once per edge_index
     units = own = _wide(z)  # [R, N, M, d]
     source, target = edge_index.long()
-    sharpness = tau.to(own.dtype).reciprocal().view(-1, 1, 1)
+    inverse_temperature = tau.to(own.dtype).reciprocal().view(-1, 1, 1)
     incoming = own.index_select(1, source)  # [R, E, M, d]
-    chance = own.new_full((own.size(0), source.numel(), own.size(2)), 1.0 / own.size(2))
+    p = own.new_full((own.size(0), source.numel(), own.size(2)), 1.0 / own.size(2))  # [R, E, M]
     for step in range(iterations):
         if step > 0 or not uniform_start:
-            score = (incoming * units.index_select(1, target)).sum(-1) * sharpness
-            chance = score.softmax(-1)
-        units = own.index_add(1, target, chance.unsqueeze(-1) * incoming)
+            score = (incoming * units.index_select(1, target)).sum(-1) * inverse_temperature
+            p = score.softmax(-1)
+        units = own.index_add(1, target, p.unsqueeze(-1) * incoming)
         if step < iterations - 1 or normalize_last:
             units = unit_length(units)
-    return units.to(z.dtype), chance.to(z.dtype)
+    return units.to(z.dtype), p.to(z.dtype)
 
 
 def edge_agreement(q: Tensor, edge_index: Tensor) -> Tensor:
@@ -99,7 +103,7 @@ def edge_agreement(q: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:
-    """Rows `[R, E, D]` of every member, by the one of two ways whose gradient is repeatable."""
+    """Rows `[R, E, D]` of every member, by the operation whose gradient is deterministic there."""
     return x[:, index] if x.is_cuda else x.index_select(1, index)
 
 
@@ -133,7 +137,7 @@ def _nearest_in_tile(columns: Tensor, tile: slice, k: int) -> tuple[Tensor, Tens
     for query, point in zip(queries, columns, strict=True):
         torch.sub(query.unsqueeze(1), point, out=difference)
         square.addcmul_(difference, difference)
-    # overflow is far away, and the node itself is farther still: NaN sorts after infinity
+    # overflow counts as infinitely far, and the point itself sorts last of all: NaN after infinity
     square.nan_to_num_(nan=torch.inf, posinf=torch.inf)
     square.diagonal(offset=tile.start).fill_(torch.nan)
     value, index = square.topk(k, largest=False)
@@ -144,7 +148,7 @@ def _nearest_in_tile(columns: Tensor, tile: slice, k: int) -> tuple[Tensor, Tens
 
 
 def _repair_ties(square: Tensor, last: Tensor, index: Tensor) -> None:
-    """Where more than k points are as near as the k-th, let the lowest indices win."""
+    """Where more than k points are as near as the k-th, take those with the lowest indices."""
     k = index.size(1)
     tied = ((square <= last).sum(1) > k).nonzero().squeeze(1)
     # few rows at a time: the running count below is int64
@@ -158,7 +162,7 @@ def _repair_ties(square: Tensor, last: Tensor, index: Tensor) -> None:
         index[rows] = chosen.nonzero()[:, 1].view(-1, k)
 
 
-def symmetrize(index: Tensor, keep: Tensor | None) -> Union:
+def symmetrize(index: Tensor, keep: Tensor | None) -> UndirectedGraph:
     """See `lgdgcn.kernels.symmetrize`."""
     sets, size, _ = index.shape
     n = sets * size
@@ -173,14 +177,14 @@ def symmetrize(index: Tensor, keep: Tensor | None) -> Union:
     pair, count = torch.unique(torch.cat([forward, backward]), return_counts=True)
     row_ptr = pair.new_zeros(n + 1)
     torch.cumsum(torch.bincount(pair // n, minlength=n), 0, out=row_ptr[1:])
-    return Union(row_ptr, pair % n, count.to(torch.uint8))
+    return UndirectedGraph(row_ptr, pair % n, count.to(torch.uint8))
 
 
 def row_sums(weight: Tensor, row_ptr: Tensor) -> Tensor:
     """See `lgdgcn.kernels.row_sums`."""
-    until = torch.zeros(weight.numel() + 1, dtype=torch.float64, device=weight.device)
-    torch.cumsum(weight.double(), 0, out=until[1:])
-    return (until[row_ptr[1:]] - until[row_ptr[:-1]]).to(weight.dtype)
+    before = torch.zeros(weight.numel() + 1, dtype=torch.float64, device=weight.device)
+    torch.cumsum(weight.double(), 0, out=before[1:])  # sum of all entries before each
+    return (before[row_ptr[1:]] - before[row_ptr[:-1]]).to(weight.dtype)
 
 
 def aggregate(
@@ -203,8 +207,8 @@ def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     if x.layout != torch.sparse_csr:
         return x @ weight
     members, features, width = weight.shape
-    beside = weight.transpose(0, 1).reshape(features, members * width)
-    return (x @ beside).view(-1, members, width).transpose(0, 1)
+    side_by_side = weight.transpose(0, 1).reshape(features, members * width)
+    return (x @ side_by_side).view(-1, members, width).transpose(0, 1)
 
 
 def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:
@@ -213,18 +217,19 @@ def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> 
     second = _mix(_mix(_low(epoch) + first) ^ _low(seed >> 32))
     shape = (-1, *[1] * (x.dim() - 1))
     element = torch.arange(x[0].numel(), device=x.device).view(1, *x.shape[1:])
-    drawn = _mix(_mix(element ^ first.view(shape)) + second.view(shape))
-    keep = drawn >= (rate.double() * 2.0**32).long().view(shape)
+    random = _mix(_mix(element ^ first.view(shape)) + second.view(shape))  # in 0..2^32-1
+    keep = random >= (rate.double() * 2.0**32).long().view(shape)
     scale = (1 / (1 - rate.to(_wide(x).dtype))).view(shape)
     return torch.where(keep, (x * scale).to(x.dtype), 0)
 
 
 def _low(x: Tensor) -> Tensor:
+    """The lower 32 bits."""
     return x & 0xFFFFFFFF
 
 
 def _mix(x: Tensor) -> Tensor:
-    """Hash 32-bit numbers held in int64; products may wrap, their low half stays right."""
+    """Hash 32-bit numbers held in int64; products may overflow, but their low half is right."""
     x = _low(x)
     x = _low((x ^ (x >> 16)) * 0x7FEB352D)
     x = _low((x ^ (x >> 15)) * 0x846CA68B)
@@ -245,9 +250,9 @@ def quadratic_forms(z: Tensor, mean: Tensor, matrices: Tensor) -> Tensor:
 
 def square_distances(z: Tensor, mean: Tensor, maps: Tensor) -> Tensor:
     """See `lgdgcn.kernels.square_distances`."""
-    channels, size = z.shape[-2:]
+    factors, size = z.shape[-2:]
     side_by_side = maps.movedim(-1, -3).flatten(-2)  # [R, d, M * d]
-    images = (z.flatten(-3, -2) @ side_by_side).view(*z.shape[:-1], channels, size)
+    images = (z.flatten(-3, -2) @ side_by_side).view(*z.shape[:-1], factors, size)
     centres = (maps @ mean.unsqueeze(-1)).squeeze(-1)  # [R, M, d]
     return (images - centres[:, None, None]).square().sum(-1)
 
@@ -279,10 +284,10 @@ def adam(
     """See `lgdgcn.kernels.adam`."""
     shape = (-1, *[1] * (param.dim() - 1))
     steps = step.double()
-    first, second = 1 - 0.9**steps, 1 - 0.999**steps  # [R]
+    first, second = 1 - 0.9**steps, 1 - 0.999**steps  # [R] bias corrections
     grad = torch.addcmul(grad, param, decay.to(param.dtype).view(shape))
     mean.lerp_(grad, 0.1)
     square.mul_(0.999).addcmul_(grad, grad, value=0.001)
-    size = (lr.double() / first).to(param.dtype).view(shape)
-    bottom = square.sqrt().div_(second.sqrt().to(param.dtype).view(shape)).add_(1e-8)
-    param.sub_(mean / bottom * size)
+    step_size = (lr.double() / first).to(param.dtype).view(shape)
+    denominator = square.sqrt().div_(second.sqrt().to(param.dtype).view(shape)).add_(1e-8)
+    param.sub_(mean / denominator * step_size)

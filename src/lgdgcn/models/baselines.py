@@ -15,7 +15,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.dense import Linear
 from torch_geometric.utils import degree
 
-from lgdgcn.kernels.remembered import Remembered
+from lgdgcn.kernels.graph import TensorCache
 from lgdgcn.models.base import NodeModel
 
 __all__ = ["GAT", "GCN", "GCNII", "MLP", "APPNPNet", "MoNet"]
@@ -31,7 +31,7 @@ def feature_dropout(x: Tensor, p: float, training: bool) -> Tensor:
     return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
 
 
-_normalized: Remembered[tuple[Tensor, Tensor]] = Remembered()
+_normalized: TensorCache[tuple[Tensor, Tensor]] = TensorCache()
 
 
 def normalized(edge_index: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
