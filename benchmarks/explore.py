@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from browser.chromium import Chromium, Page, find_chromium
 from browser.fake import fake_payload
-from lgdgcn.analysis.explorer.page import to_page
+from lgdgcn.explorer.page import to_page
 
 WINDOW = (1440, 900)
 

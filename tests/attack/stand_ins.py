@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from lgdgcn.analysis import plots
+from lgdgcn import plots
 from lgdgcn.benchmark import run, worker
 from lgdgcn.commands import reproduce, tune
 from lgdgcn.reproduce.exhibits import Entry, ResultRow, ResultTable, RowGroup

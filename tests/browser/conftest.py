@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lgdgcn.analysis.explorer.page import to_page
+from lgdgcn.explorer.page import to_page
 
 from .chromium import Chromium, Page, find_chromium
 from .fake import fake_payload

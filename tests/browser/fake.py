@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lgdgcn.analysis.explorer.encoded import TYPES, encoded
+from lgdgcn.explorer.page import TYPES, encoded
 
 __all__ = ["decoded", "fake_payload"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lgdgcn.analysis.explorer.encoded import encoded
+from lgdgcn.explorer.page import encoded
 
 from .chromium import Page
 from .fake import decoded, fake_payload

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from lgdgcn.analysis.explorer.payload import payload
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
+from lgdgcn.explorer.payload import payload
 from lgdgcn.train.seeds import train_seed
 from models.toy import toy_graph
 

@@ -32,7 +32,7 @@ def write_graph(folder: Path, *, labels: bool = True, nodes: int = 24, scale: fl
 @pytest.fixture(autouse=True)
 def quick_map(monkeypatch):
     """The figure is drawn, but without the seconds that t-SNE takes."""
-    monkeypatch.setattr("lgdgcn.analysis.plots.tsne_map", lambda points, seed: points[:, :2])
+    monkeypatch.setattr("lgdgcn.plots.tsne_map", lambda points, seed: points[:, :2])
 
 
 @pytest.fixture(scope="session")

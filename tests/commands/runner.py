@@ -81,10 +81,10 @@ def content(folder: Path) -> dict[str, bytes]:
 
 SERVER = """
 import contextlib, io, json, os, sys, tempfile
-import lgdgcn.analysis.plots, lgdgcn.commands.predict, lgdgcn.commands.train, lgdgcn.kernels.cpu
+import lgdgcn.plots, lgdgcn.commands.predict, lgdgcn.commands.train, lgdgcn.kernels.cpu
 from lgdgcn.cli import main
 
-lgdgcn.analysis.plots.tsne_map = lambda points, seed: points[:, :2]  # t-SNE is not what is tested
+lgdgcn.plots.tsne_map = lambda points, seed: points[:, :2]  # t-SNE is not what is tested
 
 with tempfile.TemporaryDirectory() as folder:  # load what is compiled once, not in every fork
     sys.argv = ["lgdgcn", "train", "synthetic:nodes=60,classes=3,factors=2"]

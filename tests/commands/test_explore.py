@@ -17,7 +17,7 @@ def page_of(path):
 def measured(monkeypatch):
     """Stands in for the measures, which take seconds."""
     rows = [{"name": "mig", "title": "Block MIG", "value": 0.5}]
-    monkeypatch.setattr("lgdgcn.analysis.measured.measure", lambda trained, data: rows)
+    monkeypatch.setattr("lgdgcn.metrics.controls.measure", lambda trained, data: rows)
     return rows
 
 

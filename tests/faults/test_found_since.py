@@ -254,7 +254,7 @@ def test_fault_44_there_is_something_to_resume(mine, run, tmp_path):
 @pytest.fixture
 def quick_measures(monkeypatch):
     """The page without the seconds that measures take."""
-    monkeypatch.setattr("lgdgcn.analysis.measured.measure", lambda trained, data: [])
+    monkeypatch.setattr("lgdgcn.metrics.controls.measure", lambda trained, data: [])
 
 
 DOUBTS = {

@@ -130,7 +130,7 @@ def test_fault_38_names_are_shown_as_text_in_a_browser(chromium, tmp_path, monke
 
     In part: in a csv file a name of more than 131,072 characters is refused.
     """
-    monkeypatch.setattr("lgdgcn.analysis.measured.measure", lambda trained, data: [])
+    monkeypatch.setattr("lgdgcn.metrics.controls.measure", lambda trained, data: [])
     ids = np.array([*HOSTILE, *(f"n{i}" for i in range(8))])
     y = np.arange(12) % 4
     graph = saved(tmp_path / "<img src=x onerror=window.harmed=1>", y=y, classes=HOSTILE, ids=ids)

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from lgdgcn.analysis.plots import COLORS
 from lgdgcn.benchmark.rows import ROWS
+from lgdgcn.plots import COLORS
 from lgdgcn.storage import atomic_write
 
 __all__ = ["plot_scaling"]

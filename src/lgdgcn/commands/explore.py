@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lgdgcn.analysis.explorer.page import to_page
-from lgdgcn.analysis.explorer.payload import check_size, payload
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import steps
 from lgdgcn.commands.finished_run import FinishedRun, open_run
 from lgdgcn.errors import InputError
+from lgdgcn.explorer.page import to_page
+from lgdgcn.explorer.payload import check_size, payload
 from lgdgcn.storage import write_text
 from lgdgcn.train.run_folder import RunFolder
 
@@ -81,7 +81,7 @@ def _measures(finished: FinishedRun, progress: Callable[[str], None]) -> list[di
         except (OSError, ValueError, RecursionError):
             pass
         raise InputError(f"{file} is damaged; write it again with: lgdgcn measure")
-    from lgdgcn.analysis.measured import measure
+    from lgdgcn.metrics.controls import measure
 
     progress("measures")
     return [dict(row) for row in measure(finished.trained, finished.data)]

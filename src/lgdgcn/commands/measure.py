@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from lgdgcn.analysis.measured import Row, measure
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, steps
 from lgdgcn.commands.finished_run import open_run
+from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.storage import write_json
 from lgdgcn.train.run_folder import RunFolder
 

@@ -252,7 +252,7 @@ def _factor_scores(trained: TrainedModel, data: Data, name: str, folder: RunFold
     output = trained(data)
     if not output.layers:
         return {}
-    from lgdgcn.analysis.plots import plot_units
+    from lgdgcn.plots import plot_units
 
     last = output.layers[-1]
     title = f"{MODELS[trained.name].title} on {name}: {trained.settings.factors} factors"

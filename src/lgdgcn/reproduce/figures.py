@@ -13,9 +13,9 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from lgdgcn.analysis.plots import COLORS, factor_color, save_figure, tsne_map
 from lgdgcn.metrics.arrays import Array
 from lgdgcn.metrics.correlation import block_correlation, channel_correlation
+from lgdgcn.plots import COLORS, factor_color, save_figure, tsne_map
 from lgdgcn.reproduce.exhibits import CurveFigure, Panel, PictureFigure, Series
 from lgdgcn.reproduce.results import KeptUnits, Results
 from lgdgcn.reproduce.statistics import score

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from optuna.trial import TrialState
 
-from lgdgcn.analysis.plots import COLORS, save_figure
+from lgdgcn.plots import COLORS, save_figure
 
 __all__ = ["plot_history", "plot_importance"]
 

@@ -9,9 +9,11 @@ from html import escape
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 from lgdgcn.storage import to_json
 
-__all__ = ["to_page"]
+__all__ = ["encoded", "to_page"]
 
 FORBIDDEN = re.compile(r"</(script|style)|<!--", re.IGNORECASE)  # would end the element it is in
 
@@ -85,3 +87,28 @@ def _once(page: str, pattern: str, replacement: Any) -> str:
     if count != 1:
         raise ValueError(f"page/page.html holds no {pattern}")
     return page
+
+
+TYPES = {"u8": "<u1", "u16": "<u2", "u32": "<u4", "i32": "<i4", "f32": "<f4"}
+
+
+def encoded(values: Any, kind: str) -> dict[str, Any]:
+    """An array as ``{"type", "shape", "data"}``, its bytes in base64, little endian, row by row.
+
+    Args:
+        values: Numbers that the type can hold; they are rounded where it has whole ones only.
+        kind: ``u8``, ``u16``, ``u32``, ``i32`` or ``f32``.
+
+    Example:
+        >>> encoded([[1, 2]], "u8")
+        {'type': 'u8', 'shape': [1, 2], 'data': 'AQI='}
+    """
+    array = np.asarray(values)
+    if kind != "f32" and array.dtype.kind == "f":
+        array = array.round()
+    data = np.ascontiguousarray(array, dtype=TYPES[kind])
+    return {
+        "type": kind,
+        "shape": list(array.shape),
+        "data": base64.b64encode(data.tobytes()).decode("ascii"),
+    }

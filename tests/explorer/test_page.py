@@ -6,7 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 
-from lgdgcn.analysis.explorer.page import to_page
+from lgdgcn.explorer.page import to_page
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lgdgcn import kernels
-from lgdgcn.analysis.explorer.latent_neighbours import latent_neighbours
+from lgdgcn.explorer.nodes import latent_neighbours
 
 
 def literal(units, linked, count):

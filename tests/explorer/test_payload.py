@@ -9,12 +9,11 @@ import torch
 from torch_geometric.data import Data
 
 from browser.fake import decoded
-from lgdgcn.analysis.explorer import payload as module
-from lgdgcn.analysis.explorer.curves import training_curves
-from lgdgcn.analysis.explorer.payload import payload
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
+from lgdgcn.explorer import payload as module
+from lgdgcn.explorer.payload import payload, training_curves
 from lgdgcn.storage import to_json
 from lgdgcn.train.seeds import train_seed
 from models.toy import toy_graph as plain_graph
@@ -168,7 +167,7 @@ def test_wide_correlations_are_averaged(monkeypatch):
     data = toy_graph()
     trained = trained_on(data)
     full = decoded(shown(data, trained)["correlation"]).astype(float)
-    monkeypatch.setattr("lgdgcn.analysis.explorer.correlations.MOST_LINES", 5)
+    monkeypatch.setattr("lgdgcn.explorer.payload.MOST_LINES", 5)
     page = shown(data, trained)
     blocks = full.reshape(4, 2, 4, 2).mean((1, 3))
     assert page["correlationStep"] == 2

@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from lgdgcn.analysis import plots
+from lgdgcn import plots
 from lgdgcn.errors import InputError
 
 
@@ -97,5 +97,5 @@ def test_correlation_against_numpy():
 
 
 def test_no_backend_is_chosen_for_the_user():
-    code = "import sys, lgdgcn.analysis.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
+    code = "import sys, lgdgcn.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

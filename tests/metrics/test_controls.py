@@ -5,12 +5,12 @@ import json
 import pytest
 import torch
 
-from lgdgcn.analysis.measured import Row, measure
 from lgdgcn.config import Settings
 from lgdgcn.data import synthetic_graph
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.metrics import MEASURES, disentanglement
+from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.models import build
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel

@@ -8,9 +8,8 @@ import scipy.sparse
 import torch
 
 from lgdgcn import kernels
-from lgdgcn.analysis.explorer.layout import graph_layout, unit_layout
-from lgdgcn.analysis.explorer.packing import drawn_in, pack, unit_square
-from lgdgcn.analysis.explorer.walks import GO_ON, STEPS, walk_weights
+from lgdgcn.explorer.descent import GO_ON, STEPS, walk_weights
+from lgdgcn.explorer.layout import drawn_in, graph_layout, pack, unit_layout, unit_square
 
 
 def cliques(count: int, size: int) -> np.ndarray:

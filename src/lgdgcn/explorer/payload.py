@@ -1,5 +1,6 @@
 """Everything the page shows, as one JSON object."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,18 +10,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn import kernels
-from lgdgcn.analysis.explorer.correlations import correlations
-from lgdgcn.analysis.explorer.curves import training_curves
-from lgdgcn.analysis.explorer.encoded import encoded
-from lgdgcn.analysis.explorer.latent_neighbours import latent_neighbours
-from lgdgcn.analysis.explorer.layout import graph_layout, unit_layout
-from lgdgcn.analysis.explorer.predictions import confusion, known_labels, predictions
 from lgdgcn.errors import InputError
+from lgdgcn.explorer.layout import graph_layout, unit_layout
+from lgdgcn.explorer.nodes import confusion, known_labels, latent_neighbours, predictions
+from lgdgcn.explorer.page import encoded
 from lgdgcn.metrics.attribution import both_directions
+from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
 from lgdgcn.models import MODELS
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "payload"]
+__all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "correlations", "payload", "training_curves"]
 
 Array = npt.NDArray[Any]
 
@@ -148,3 +147,76 @@ def _by_factor(
 def _short(name: object, letters: int = MOST_LETTERS) -> str:
     text = str(name)
     return text if len(text) <= letters else text[: letters - 1] + "…"
+
+
+MOST_SEEDS = 5
+MOST_POINTS = 400  # of one curve
+LARGEST = 1e300  # a page can draw nothing above it, nor what is no number
+
+
+def training_curves(lines: Iterable[str]) -> list[dict[str, Any]]:
+    """Every loss term and score by epoch, for the first few seeds.
+
+    Args:
+        lines: Of ``metrics.jsonl``; what is no record of an epoch is left out.
+
+    Returns:
+        ``{"seed", "epochs": [...], "terms": {name: [...]}}`` for each seed; long ones are thinned
+        to every n-th epoch and the last.
+
+    Example:
+        >>> training_curves(['{"seed": 0, "epoch": 1, "total": 2.5}', "torn"])
+        [{'seed': 0, 'epochs': [1], 'terms': {'total': [2.5]}}]
+    """
+    runs: dict[int, dict[int, dict[str, Any]]] = {}
+    for line in lines:
+        try:
+            record = json.loads(line)
+            epochs = runs.setdefault(int(record.pop("seed")), {})
+            epochs[int(record.pop("epoch"))] = record
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+            continue
+    return [_curve(seed, runs[seed]) for seed in sorted(runs)[:MOST_SEEDS] if runs[seed]]
+
+
+def _curve(seed: int, records: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    epochs = sorted(records)
+    step = -(-len(epochs) // (MOST_POINTS - 1))
+    kept = epochs[::step]
+    if kept[-1] != epochs[-1]:
+        kept.append(epochs[-1])
+    names = dict.fromkeys(name for epoch in kept for name in records[epoch])
+    terms = {name: [_number(records[epoch].get(name)) for epoch in kept] for name in names}
+    return {"seed": seed, "epochs": kept, "terms": terms}
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and abs(value) < LARGEST else None
+
+
+MOST_LINES = 256  # of the heat map
+
+
+def correlations(units: npt.NDArray[Any]) -> dict[str, Any]:
+    """|Correlation| of all channels in bytes; where there are many, means of equal blocks.
+
+    Args:
+        units: Units. Shape ``[N, M, d]``.
+
+    Returns:
+        ``correlation``, the channels behind each of its lines as ``correlationStep``, and
+        ``correlationMeans`` by factor, without constant channels and a channel with itself.
+    """
+    nodes, factors, channels = units.shape
+    values = channel_correlation(units.reshape(nodes, -1).astype(np.float64))
+    steps = [step for step in range(1, channels + 1) if channels % step == 0]
+    wide = factors * channels
+    step = next((step for step in steps if wide // step <= MOST_LINES), channels)
+    side = wide // step
+    blocks = values.reshape(side, step, side, step).mean((1, 3))
+    return {
+        "correlation": encoded(255 * blocks.clip(0, 1), "u8"),
+        "correlationStep": step,
+        "correlationMeans": encoded(factor_correlation(units), "f32"),
+    }
