@@ -8,8 +8,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import mutual_info_score, normalized_mutual_info_score
 from sklearn.model_selection import KFold
 
+from lgdgcn.metrics.arrays import entropy, mutual_information, normalized_information
 from lgdgcn.metrics.dci import completeness, disentanglement_of, probe_blocks, rest_hits
-from lgdgcn.metrics.information import entropy, mutual_information, normalized_information
 from lgdgcn.metrics.mig import gap, information_draws
 from lgdgcn.metrics.probes import FOLDS, Probes
 

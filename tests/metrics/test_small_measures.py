@@ -6,9 +6,8 @@ import torch
 from sklearn.metrics import silhouette_score
 
 from lgdgcn.metrics.correlation import block_correlation, channel_correlation, factor_correlation
-from lgdgcn.metrics.diversity import node_diversity
 from lgdgcn.metrics.resampling import Resamples, interval
-from lgdgcn.metrics.separation import channel_nmi, silhouette
+from lgdgcn.metrics.separation import channel_nmi, node_diversity, silhouette
 from lgdgcn.nn.latent_space import diversity
 
 

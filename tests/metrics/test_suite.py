@@ -7,8 +7,8 @@ import torch
 from lgdgcn.errors import InputError
 from lgdgcn.metrics import MEASURES, dependence, disentanglement, headline
 from lgdgcn.metrics.catalogue import HEADLINE
+from lgdgcn.metrics.controls import permuted
 from lgdgcn.metrics.inputs import checked
-from lgdgcn.metrics.permuted import permuted
 from lgdgcn.metrics.suite import all_draws
 from lgdgcn.nn import Disentangled
 from metrics.planted import CLASSES, graph, makers, perfect, random_chances, rotated

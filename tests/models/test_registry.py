@@ -10,8 +10,7 @@ from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
 from lgdgcn.models.population import stack
-from lgdgcn.train.loss import loss_terms
-from lgdgcn.train.targets import Targets
+from lgdgcn.train.loss import Targets, loss_terms
 from lgdgcn.train.task import Task
 from models.toy import toy_graph
 

@@ -21,7 +21,7 @@ from safetensors.torch import save as encode
 
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.train import checkpoint
-from lgdgcn.train.states import check_like
+from lgdgcn.train.checkpoint import check_like
 
 
 def tensors(value: float = 1.0, size: int = 10) -> dict[str, torch.Tensor]:

@@ -9,9 +9,8 @@ from torch_geometric.data import Data
 from lgdgcn.config import Settings
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
-from lgdgcn.train.loss import loss_terms
+from lgdgcn.train.loss import Targets, loss_terms
 from lgdgcn.train.scores import average_precision, best_threshold, f1_scores
-from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from literal import scores as literal
 from literal import voting

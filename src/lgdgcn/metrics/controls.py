@@ -1,7 +1,9 @@
 """All measures of a trained model beside what an untrained one and shuffled channels give."""
 
+from dataclasses import replace
 from typing import TypedDict
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -9,13 +11,12 @@ from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import MEASURES, Better
 from lgdgcn.metrics.draws import value_of
 from lgdgcn.metrics.inputs import Inputs, checked
-from lgdgcn.metrics.permuted import permuted
 from lgdgcn.metrics.resampling import interval
 from lgdgcn.metrics.suite import all_draws
 from lgdgcn.models import NodeOutput, build
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["Row", "measure"]
+__all__ = ["Row", "measure", "permuted"]
 
 
 class Row(TypedDict):
@@ -99,3 +100,20 @@ def _inputs(output: NodeOutput, data: Data) -> Inputs:
     return checked(
         last.units, data.edge_index, last.edge_factors, data.get("y_factor"), data.get("y")
     )
+
+
+def permuted(inputs: Inputs, seed: int = 0) -> Inputs:
+    """Destroy the partition into units and the identity of the edges' channels, nothing else.
+
+    The M * d channels of all units are dealt to M new units of d channels, the same way for all
+    nodes. Each edge's M probabilities are dealt to the channels anew, another way for each edge.
+
+    Args:
+        inputs: What is measured.
+        seed: Seed of the shuffles.
+    """
+    chance = np.random.default_rng(seed)
+    nodes, factors, channels = inputs.units.shape
+    order = chance.permutation(factors * channels)
+    units = inputs.units.reshape(nodes, -1)[:, order].reshape(inputs.units.shape)
+    return replace(inputs, units=units, pair_factors=chance.permuted(inputs.pair_factors, axis=1))

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from lgdgcn.metrics.arrays import Array
-from lgdgcn.metrics.information import entropy
+from lgdgcn.metrics.arrays import Array, entropy
 from lgdgcn.metrics.probes import Probes
 
 __all__ = [

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from lgdgcn.metrics import dependence, mig, separation
-from lgdgcn.metrics.arrays import Array, centred
+from lgdgcn.metrics.arrays import Array, centred, normalized_information
 from lgdgcn.metrics.attribution import attribution_table, matched_share, single_makers
 from lgdgcn.metrics.correlation import block_correlation
 from lgdgcn.metrics.dci import (
@@ -15,11 +15,10 @@ from lgdgcn.metrics.dci import (
     probe_blocks,
     rest_hits,
 )
-from lgdgcn.metrics.diversity import node_diversity
-from lgdgcn.metrics.information import normalized_information
 from lgdgcn.metrics.inputs import Inputs
 from lgdgcn.metrics.probes import Probes
 from lgdgcn.metrics.resampling import Resamples
+from lgdgcn.metrics.separation import node_diversity
 
 __all__ = [
     "Draws",

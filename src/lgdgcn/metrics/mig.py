@@ -4,9 +4,8 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.metrics.cluster import expected_mutual_information
 
-from lgdgcn.metrics.arrays import Array
+from lgdgcn.metrics.arrays import Array, entropy, mutual_information
 from lgdgcn.metrics.dci import BlockProbes
-from lgdgcn.metrics.information import entropy, mutual_information
 
 __all__ = ["gap", "information_draws"]
 

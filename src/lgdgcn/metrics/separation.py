@@ -1,14 +1,15 @@
-"""The map of all units as numbers: do the units of each channel lie together?"""
+"""How far apart units are: clusters that tell factors from each other, and Eq. 5's diversity."""
 
 import numpy as np
+import torch
 from sklearn.cluster import KMeans
 from sklearn.metrics import silhouette_samples
 
-from lgdgcn.metrics.arrays import Array
-from lgdgcn.metrics.information import normalized_information
+from lgdgcn.metrics.arrays import Array, normalized_information
 from lgdgcn.metrics.resampling import Resamples
+from lgdgcn.nn.latent_space import diversity
 
-__all__ = ["MOST_POINTS", "channel_nmi", "silhouette"]
+__all__ = ["MOST_POINTS", "channel_nmi", "node_diversity", "silhouette"]
 
 MOST_POINTS = 4_000  # units of all channels together
 
@@ -51,3 +52,23 @@ def channel_nmi(units: Array, resamples: Resamples, seed: int = 0) -> Array | No
     one_hot = np.eye(factors)[found].reshape(nodes, -1)  # [n, M * clusters]
     tables = np.stack([counts @ one_hot for counts in resamples]).reshape(-1, factors, factors)
     return normalized_information(tables)
+
+
+def node_diversity(units: Array) -> Array:
+    """Volume spanned by the likelihoods of each node's units under all channels, ``[N]``.
+
+    Mean and covariance of every channel are those of the units themselves, so that any units can be
+    measured, not only those of a network that kept statistics.
+
+    Args:
+        units: Units. Shape ``[N, M, d]``.
+
+    Returns:
+        1 where each unit is likely under its own channel only, 0 where two are alike.
+    """
+    mean = units.mean(0)  # [M, d]
+    centred = (units - mean).transpose(1, 0, 2)  # [M, N, d]
+    covariance = centred.transpose(0, 2, 1) @ centred / len(units)
+    z, mu, sigma = (torch.from_numpy(part) for part in (units, mean, covariance))
+    volume: Array = diversity(z, mu, sigma).clamp(0, 1).numpy()
+    return volume

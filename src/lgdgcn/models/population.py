@@ -7,15 +7,17 @@ from itertools import chain
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from lgdgcn import kernels
 from lgdgcn.models.base import NodeModel, NodeOutput, NodePicker
-from lgdgcn.models.sparse_members import sparse_members
 from lgdgcn.nn import Disentangled, LGDConv, Moment, RandomStreams, dropout_everywhere
 
-__all__ = ["Ensemble", "single_names", "stack"]
+__all__ = ["Ensemble", "single_names", "sparse_members", "stack"]
 
 
 def stack(models: Sequence[NodeModel]) -> NodeModel:
@@ -166,3 +168,64 @@ def _dropout(model: nn.Module) -> float:
 
 def _tensors(model: nn.Module) -> "chain[tuple[str, Tensor]]":
     return chain(model.named_parameters(), model.named_buffers())
+
+
+class sparse_members(TorchFunctionMode):  # noqa: N801 - used like a function
+    """Let many members multiply one sparse feature matrix by their own weights.
+
+    Inside, a product with ``x`` is one kernel for all members. A matrix that is made anew from
+    ``x``'s places and other entries (dropout makes one) stays ``x`` itself, and the entries, one
+    set for every member, are remembered for the product.
+
+    Args:
+        x: The features, ``torch.sparse_csr``.
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        super().__init__()
+        self.x = x
+        self.values: Tensor | None = None
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Replace what is done with the features, leave everything else alone."""
+        if func is torch.sparse_csr_tensor:
+            self.values = args[2]
+            return self.x
+        if func is torch.matmul and args[0] is self.x:
+            return self._product(args[1])
+        if func is F.linear and args[0] is self.x:
+            out = self._product(args[1].mT)
+            return out if len(args) < 3 or args[2] is None else out + args[2]
+        return func(*args, **kwargs or {})
+
+    def _product(self, weight: Tensor) -> Tensor:
+        out: Tensor = _Product.apply(self.x, weight, self.values)  # type: ignore[no-untyped-call]
+        return out
+
+
+class _Product(torch.autograd.Function):
+    """The product under ``vmap``; its derivative is the kernel's own."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, values: Tensor | None) -> Tensor:
+        raise NotImplementedError("this product is for vmap alone")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], x: Tensor, weight: Tensor, values: Tensor | None
+    ) -> tuple[Tensor, int]:
+        _, weights_at, values_at = in_dims
+        assert weights_at is not None
+        if values is not None and values_at is not None:
+            values = values.movedim(values_at, 0).contiguous()
+        return kernels.matmul(x, weight.movedim(weights_at, 0), values), 0

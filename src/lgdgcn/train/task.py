@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.train.loss import Targets
 from lgdgcn.train.scores import average_precision, best_threshold, f1_scores
-from lgdgcn.train.targets import Targets
 
 __all__ = ["Task", "selection_scores"]
 

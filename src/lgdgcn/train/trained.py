@@ -16,8 +16,7 @@ from lgdgcn.data.features import row_normalized, select_columns
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
-from lgdgcn.train.checkpoint import load_weights, save_weights
-from lgdgcn.train.states import check_like
+from lgdgcn.train.checkpoint import check_like, load_weights, save_weights
 from lgdgcn.train.task import Task
 
 __all__ = ["TrainedModel", "feature_names", "prepared", "prepared_alike"]
