@@ -10,8 +10,8 @@ from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
 from lgdgcn.models.population import stack
-from lgdgcn.train.loss import Targets, loss_terms
-from lgdgcn.train.task import Task
+from lgdgcn.train.loss import loss_terms
+from lgdgcn.train.task import Targets, Task
 from models.toy import toy_graph
 
 EVERY = pytest.mark.parametrize("name", MODELS)

@@ -9,9 +9,8 @@ from lgdgcn import kernels
 from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import LGDGCN, MODELS
-from lgdgcn.train.loss import Targets
 from lgdgcn.train.optim import PopulationAdam
-from lgdgcn.train.task import Task
+from lgdgcn.train.task import Targets, Task
 from lgdgcn.train.trainer import Trainer
 from literal.latent_space import updated
 from models.toy import VARIANTS, toy_graph

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import NodeOutput, settings_of
-from lgdgcn.train.loss import Targets
 from lgdgcn.train.state import TrainState
+from lgdgcn.train.task import Targets
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["likely_cause", "sanity_warnings"]

@@ -22,11 +22,11 @@ from lgdgcn.errors import LGDWarning
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.nn import Disentangled, RandomStreams
 from lgdgcn.train.cuda_graph import CudaGraphRunner
-from lgdgcn.train.loss import Targets, loss_terms
+from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.members import StackedMembers, check_alike, new_model, with_weights
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
-from lgdgcn.train.task import Task, selection_scores
+from lgdgcn.train.task import Targets, Task, selection_scores
 
 __all__ = ["Trainer"]
 
