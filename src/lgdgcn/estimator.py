@@ -318,16 +318,16 @@ def _renumbered(y: Tensor, classes: list[Any], trained: TrainedModel) -> Tensor:
             raise InputError(
                 f"the labels are {classes[:5]} and so on, those of the model {trained.classes[:5]}"
             )
-        place = [str(name) for name in classes]
-        return y[:, [place.index(str(name)) for name in trained.classes]]
+        names = [str(name) for name in classes]
+        return y[:, [names.index(str(name)) for name in trained.classes]]
     if y.dim() == 2:
         raise InputError(f"y has shape {list(y.shape)}; the model knows one class per node")
-    number = {str(name): place for place, name in enumerate(trained.classes)}
+    number = {str(name): index for index, name in enumerate(trained.classes)}
     for name in classes:
         if str(name) not in number:
             raise InputError(f"y holds {name!r}, which is not one of the model's classes")
-    places = torch.tensor([*(number[str(name)] for name in classes), -1])  # -1 stays -1
-    return places[y]
+    index = torch.tensor([*(number[str(name)] for name in classes), -1])  # -1 stays -1
+    return index[y]
 
 
 def _rows_of(edge_index: Tensor, values: Tensor, wanted: Tensor, nodes: int) -> Tensor:
@@ -335,8 +335,8 @@ def _rows_of(edge_index: Tensor, values: Tensor, wanted: Tensor, nodes: int) -> 
     keys = edge_index[0] * nodes + edge_index[1]
     wanted = torch.as_tensor(wanted).cpu().long().reshape(2, -1)
     asked = wanted[0] * nodes + wanted[1]
-    place = torch.searchsorted(keys, asked).clamp(max=max(keys.numel() - 1, 0))
-    found = keys[place] == asked if keys.numel() else torch.zeros_like(asked, dtype=torch.bool)
+    index = torch.searchsorted(keys, asked).clamp(max=max(keys.numel() - 1, 0))
+    found = keys[index] == asked if keys.numel() else torch.zeros_like(asked, dtype=torch.bool)
     rows = torch.full((asked.numel(), values.size(1)), torch.nan, dtype=values.dtype)
-    rows[found] = values[place[found]]
+    rows[found] = values[index[found]]
     return rows

@@ -86,12 +86,12 @@ def download_planetoid(name: str) -> Path:
     reasons = []
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for place, source in sources.items():
+        for server, source in sources.items():
             with tempfile.TemporaryDirectory(dir=target, prefix=".part-") as folder:
                 try:
                     source(name, Path(folder))
                 except Exception as error:  # whatever is wrong with a source, try the next one
-                    reasons.append(f"{place}: {_reason(error)}")
+                    reasons.append(f"{server}: {_reason(error)}")
                     continue
                 for file_name in file_names(name):
                     os.replace(Path(folder) / file_name, target / file_name)

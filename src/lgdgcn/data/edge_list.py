@@ -104,13 +104,13 @@ def _number(
 def _columns(path: Path, names: list[str]) -> tuple[int, int]:
     """Where a header puts source and target; the first two columns if it does not say."""
     lower = [name.strip().lower() for name in names]
-    places = []
+    columns = []
     for known in (SOURCE, TARGET):
         found = [i for i, name in enumerate(lower) if name in known]
         if found and lower.count(lower[found[0]]) > 1:
             raise InputError(f"{path}: two columns are named {names[found[0]][:50]!r}; rename one")
-        places += found[:1]
-    return (places[0], places[1]) if len(places) == 2 else (0, 1)
+        columns += found[:1]
+    return (columns[0], columns[1]) if len(columns) == 2 else (0, 1)
 
 
 def _is_header(path: Path, head: list[list[str]], numbers: Mapping[str, int]) -> bool:

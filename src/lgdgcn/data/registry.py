@@ -195,8 +195,8 @@ def _missing(
     name: str, root: str | os.PathLike[str] | None = None, cause: str | None = None
 ) -> NoReturn:
     """Raise one line that names the set, where it was searched, and what to do."""
-    places = ", ".join(map(str, search_folders(root)))
-    line = f"data set {name!r} is not in {places}"
+    folders = ", ".join(map(str, search_folders(root)))
+    line = f"data set {name!r} is not in {folders}"
     if name in PLANETOID:
         failed = f" and could not be downloaded ({cause})" if cause else ""
         fix = f"run 'lgdgcn data get {name}' on a connected machine and copy its files to a folder"

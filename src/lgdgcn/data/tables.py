@@ -201,9 +201,9 @@ def _check_names(
     path: Path, names: list[str], text_columns: Callable[[list[str]], set[str]]
 ) -> set[str]:
     if "" in names:
-        place = names.index("") + 1
+        column = names.index("") + 1
         raise InputError(
-            f"{path}: column {place} has no name; name it, or save the table without its index"
+            f"{path}: column {column} has no name; name it, or save the table without its index"
         )
     if len(set(names)) < len(names):
         twice = Counter(names).most_common(1)[0][0]

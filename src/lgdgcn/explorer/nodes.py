@@ -30,14 +30,14 @@ def known_labels(data: Data, classes: list[Any]) -> Tensor | None:
     labelled = is_labelled(data.y)
     if not labelled.any():
         return None
-    number = {str(name): place for place, name in enumerate(classes)}
-    place = torch.tensor([number.get(str(name), len(classes)) for name in data.classes])
+    number = {str(name): column for column, name in enumerate(classes)}
+    column = torch.tensor([number.get(str(name), len(classes)) for name in data.classes])
     if data.y.dim() == 1:
-        own = torch.nn.functional.one_hot(data.y.clamp_min(0), len(place)).bool()
+        own = torch.nn.functional.one_hot(data.y.clamp_min(0), len(column)).bool()
     else:
         own = data.y == 1
     truth = torch.zeros(len(own), len(classes) + 1, dtype=torch.bool)  # the last is unknown
-    truth[:, place] = own & labelled.unsqueeze(1)
+    truth[:, column] = own & labelled.unsqueeze(1)
     return truth[:, :-1]
 
 

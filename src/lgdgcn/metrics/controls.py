@@ -112,8 +112,8 @@ def permuted(inputs: Inputs, seed: int = 0) -> Inputs:
         inputs: What is measured.
         seed: Seed of the shuffles.
     """
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     nodes, factors, channels = inputs.units.shape
-    order = chance.permutation(factors * channels)
+    order = rng.permutation(factors * channels)
     units = inputs.units.reshape(nodes, -1)[:, order].reshape(inputs.units.shape)
-    return replace(inputs, units=units, pair_factors=chance.permuted(inputs.pair_factors, axis=1))
+    return replace(inputs, units=units, pair_factors=rng.permuted(inputs.pair_factors, axis=1))

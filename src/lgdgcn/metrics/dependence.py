@@ -71,19 +71,19 @@ def inner_products(
     nodes, factors, _ = units.shape
     sums = np.zeros((len(transforms), factors, nodes))
     for rows, distance in _distances(units):
-        for place, transform in enumerate(transforms):
-            sums[place, :, rows] = _without_self(transform(distance), rows).sum(-1)
+        for index, transform in enumerate(transforms):
+            sums[index, :, rows] = _without_self(transform(distance), rows).sum(-1)
     row = sums / (nodes - 2)
     grand = sums.sum(-1) / ((nodes - 1) * (nodes - 2))
     parts = np.empty((len(transforms), nodes, factors, factors))
     for rows, distance in _distances(units):
-        for place, transform in enumerate(transforms):
+        for index, transform in enumerate(transforms):
             entries = transform(distance)
-            entries -= row[place, :, rows, None]
-            entries -= row[place, :, None]
-            entries += grand[place, :, None, None]
+            entries -= row[index, :, rows, None]
+            entries -= row[index, :, None]
+            entries += grand[index, :, None, None]
             by_row = _without_self(entries, rows).transpose(1, 0, 2)  # [r, M, n]
-            parts[place, rows] = by_row @ by_row.transpose(0, 2, 1)
+            parts[index, rows] = by_row @ by_row.transpose(0, 2, 1)
     return [_drawn(each / (nodes - 3), resamples) for each in parts]
 
 
@@ -127,7 +127,7 @@ def _distances(units: Array) -> Iterator[tuple[slice, Array]]:
 
 
 def _without_self(entries: Array, rows: slice) -> Array:
-    """Zeros for a node and itself, in place."""
+    """Zeros for a node and itself, in index."""
     here = np.arange(rows.start, rows.stop)
     entries[:, here - rows.start, here] = 0
     return entries

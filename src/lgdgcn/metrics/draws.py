@@ -138,8 +138,8 @@ def _probed(labels: Array) -> Array:
     columns = [np.unique(column[column >= 0], return_inverse=True) for column in labels.T]
     kept = [f for f, (classes, _) in enumerate(columns) if len(classes) > 1]
     numbered = np.full((len(labels), len(kept)), -1)
-    for place, f in enumerate(kept):
-        numbered[labels[:, f] >= 0, place] = columns[f][1]
+    for column, f in enumerate(kept):
+        numbered[labels[:, f] >= 0, column] = columns[f][1]
     return numbered
 
 

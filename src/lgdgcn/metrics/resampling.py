@@ -33,9 +33,9 @@ class Resamples:
 
     def __iter__(self) -> Iterator[Array]:
         yield np.ones(self.size)
-        chance = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         for _ in range(self.count):
-            drawn = chance.integers(self.size, size=self.size)
+            drawn = rng.integers(self.size, size=self.size)
             yield np.bincount(drawn, minlength=self.size).astype(np.float64)
 
     def means(self, values: Array) -> Array:

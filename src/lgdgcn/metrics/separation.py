@@ -47,7 +47,7 @@ def channel_nmi(units: Array, resamples: Resamples, seed: int = 0) -> Array | No
         return None
     points = units.reshape(-1, channels)
     if len(np.unique(points, axis=0)) < factors:
-        return np.zeros(resamples.count + 1)  # fewer places than channels: no clusters to speak of
+        return np.zeros(resamples.count + 1)  # fewer distinct points than clusters
     found = KMeans(factors, n_init=3, random_state=seed).fit_predict(points)
     one_hot = np.eye(factors)[found].reshape(nodes, -1)  # [n, M * clusters]
     tables = np.stack([counts @ one_hot for counts in resamples]).reshape(-1, factors, factors)

@@ -36,8 +36,8 @@ class Targets(NamedTuple):
         nodes = [graph[mask].nonzero().squeeze(1) for graph in graphs]
         size = max(len(own) for own in nodes)
         index = torch.stack([torch.cat([own, own.new_zeros(size - len(own))]) for own in nodes])
-        places = torch.arange(size, device=index.device)
-        weight = torch.stack([places < len(own) for own in nodes])
+        position = torch.arange(size, device=index.device)
+        weight = torch.stack([position < len(own) for own in nodes])
         y = torch.stack([graph.y[own] for graph, own in zip(graphs, index, strict=True)])
         filled = ~weight.view(*weight.shape, *[1] * (y.dim() - 2))
         y = y.masked_fill(filled, 0)  # filling may be a node without labels, -1 or NaN

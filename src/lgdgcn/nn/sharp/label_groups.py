@@ -44,8 +44,8 @@ def label_groups(y: Tensor, groups: int) -> Tensor:
 def _best_groups(numbers: bytes, nodes: int, groups: int) -> list[int]:
     flat = torch.frombuffer(bytearray(numbers), dtype=torch.float64)
     met = flat.view(-1, math.isqrt(len(flat)))
-    chance = met.diagonal().unsqueeze(1) * met.diagonal() / max(1, nodes)
-    energy = met - chance / 2
+    expected = met.diagonal().unsqueeze(1) * met.diagonal() / max(1, nodes)
+    energy = met - expected / 2
     energy.fill_diagonal_(0)
     generator = torch.Generator().manual_seed(0)
     starts = [_annealed(energy, groups, generator) for _ in range(_RESTARTS)]

@@ -56,8 +56,8 @@ class LabelHead(nn.Module):
         self.start.zero_()
         for factor in range(factors):
             labels = (group == factor).nonzero().flatten()
-            place = factor * channels + torch.arange(len(labels)) % channels
-            self.start[labels, place] = math.log(self.start.size(1)) + _CERTAINTY
+            index = factor * channels + torch.arange(len(labels)) % channels
+            self.start[labels, index] = math.log(self.start.size(1)) + _CERTAINTY
 
     def classes(self, units: Tensor) -> Tensor:
         """The distributions over each factor's classes, ``[*, N, M, d] -> [*, N, M * d]``."""
@@ -70,5 +70,5 @@ class LabelHead(nn.Module):
     def forward(self, classes: Tensor) -> Tensor:
         """Return the labels' log-odds, ``[*, n, M * d] -> [*, n, C]``."""
         least = max(_SMALLEST, torch.finfo(classes.dtype).eps)  # half types have no 1 - 1e-5
-        chance = (classes @ self.shares().mT).clamp(least, 1 - least)
-        return chance.log() - (-chance).log1p()
+        probability = (classes @ self.shares().mT).clamp(least, 1 - least)
+        return probability.log() - (-probability).log1p()
