@@ -23,18 +23,19 @@ class DecidedLGDGCN(LGDGCN):
     def losses(self, output: NodeOutput, edge_index: Tensor) -> dict[str, Tensor]:
         """Return the paper's losses and the new one."""
         entropy = sum(routing_entropy(layer.edge_factors) for layer in output.layers)
-        return {**super().losses(output, edge_index), "entropy": 0.3 * entropy}
+        return {**super().losses(output, edge_index), "entropy": entropy}
 
 
 def main(epochs: int = 40) -> None:
     """Train LGD-GCN with and without the new loss and compare the entropy of their routing."""
     MODELS["decided"] = ModelSpec("LGD-GCN, decided", DecidedLGDGCN)
     graph = synthetic_graph(factors=4, nodes=200, classes=4, average_degree=16)
-    settings = Settings(hidden_channels=32, iterations=2, epochs=epochs)
+    settings = Settings(hidden_channels=32, iterations=2, tau=0.2, epochs=epochs)
     for name in ("lgdgcn", "decided"):
         trainer = Trainer(graph, [Member(settings)], name)
         trainer.train()
-        output = trainer.model(0).eval().disentangle(graph.x, graph.edge_index)
+        # the present weights, not those of the best epoch
+        output = trainer.model(0, "model").eval().disentangle(graph.x, graph.edge_index)
         entropy = routing_entropy(output.layers[-1].edge_factors).item()
         print(f"{MODELS[name].title}: routing entropy {entropy:.3f}")
 

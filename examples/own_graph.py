@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "example-graph")
 PEOPLE, CLUBS = 90, ("chess", "rowing", "choir")
 
 
@@ -39,11 +38,16 @@ def lgdgcn(*arguments: object) -> None:
     subprocess.run([sys.executable, "-m", "lgdgcn", *map(str, arguments)], check=True)
 
 
-if __name__ == "__main__":
-    graph, run = FOLDER / "graph", FOLDER / "run"
+def main(folder: Path, epochs: int = 60) -> None:
+    """Train, predict and make the page of the run."""
+    graph, run = folder / "graph", folder / "run"
     write_graph(graph)
-    lgdgcn("train", f"{graph}/", "--out", run, "--overwrite", "--set", "epochs=60")
-    lgdgcn("predict", run, "--out", FOLDER / "predictions.csv", "--edges")
+    lgdgcn("train", f"{graph}/", "--out", run, "--overwrite", "--set", f"epochs={epochs}")
+    lgdgcn("predict", run, "--out", folder / "predictions.csv", "--edges")
     lgdgcn("explore", run)
-    print((FOLDER / "predictions.csv").read_text(encoding="utf-8")[:300])
+    print((folder / "predictions.csv").read_text(encoding="utf-8")[:300])
     print(f"open {run / 'explore.html'} in a browser")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "example-graph"))

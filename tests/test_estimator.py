@@ -51,6 +51,11 @@ def test_every_parameter_is_a_setting_with_the_same_default():
     assert settings.keys() - given.keys() == baselines_and_folders | {"checkpoint_every"}
 
 
+def test_a_mistyped_parameter_is_refused_by_name():
+    with pytest.raises(TypeError, match=r"no parameter 'lambda_spcae'; did you mean lambda_space"):
+        LGDClassifier(lambda_spcae=0.5)
+
+
 def test_what_is_not_given_is_the_variants_own():
     found = fitted(variant="sharp", epochs=2, dropout=None).trained_.settings.as_dict()
     assert found["dropout"] == 0.0

@@ -48,6 +48,7 @@ def _number(
     below: float = math.inf,
     per_member: bool = False,
     weighs: str | None = None,
+    models: tuple[str, ...] = (),
 ) -> Any:
     """A setting that is a number.
 
@@ -60,10 +61,11 @@ def _number(
         below: All values are below this one.
         per_member: Whether models trained in one pass may differ in it.
         weighs: Name of the loss that it is the weight of (see ``NodeModel.losses``).
+        models: The baselines that it belongs to; LGD-GCN does not know it then.
     """
     limits = {"low": low, "high": high, "above": above, "below": below}
-    own = {"per_member": per_member or weighs is not None, "weighs": weighs}
-    return dataclasses.field(default=default, metadata={"help": help, "limits": limits, **own})
+    meaning = {"per_member": per_member or weighs is not None, "weighs": weighs, "models": models}
+    return dataclasses.field(default=default, metadata={"help": help, "limits": limits, **meaning})
 
 
 def _choice(default: str, help: str, options: tuple[str, ...]) -> Any:
@@ -122,11 +124,21 @@ class Settings:
         ("variant", "scaled", "exact", "released"),
     )
     # Baselines
-    heads: int = _number(8, "attention heads (gat)", low=1, high=_LARGEST)
-    kernel_size: int = _number(3, "Gaussian kernels (monet)", low=1, high=_LARGEST)
-    propagation: int = _number(10, "propagation steps (appnp)", low=1, high=1000)
-    alpha: float = _number(0.1, "teleport share (appnp) or initial residual (gcnii)", low=0, high=1)
-    theta: float = _number(0.5, "strength of the identity mapping (gcnii)", above=0)
+    heads: int = _number(8, "attention heads (gat)", low=1, high=_LARGEST, models=("gat",))
+    kernel_size: int = _number(
+        3, "Gaussian kernels (monet)", low=1, high=_LARGEST, models=("monet",)
+    )
+    propagation: int = _number(10, "propagation steps (appnp)", low=1, high=1000, models=("appnp",))
+    alpha: float = _number(
+        0.1,
+        "teleport share (appnp) or initial residual (gcnii)",
+        low=0,
+        high=1,
+        models=("appnp", "gcnii"),
+    )
+    theta: float = _number(
+        0.5, "strength of the identity mapping (gcnii)", above=0, models=("gcnii",)
+    )
     # Training
     normalize_features: bool = _flag(False, "scale every node's features to sum 1")
     lr: float = _number(

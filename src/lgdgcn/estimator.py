@@ -1,5 +1,7 @@
 """LGD-GCN with scikit-learn's manners."""
 
+import dataclasses
+import difflib
 import inspect
 import warnings
 from pathlib import Path
@@ -13,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import preset, resolve
+from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.validate import canonical, fingerprint
 from lgdgcn.errors import InputError, LGDWarning
@@ -26,15 +28,19 @@ from lgdgcn.train.trained import TrainedModel
 __all__ = ["LGDClassifier"]
 
 
-_VARIANTS_OWN = (
-    "iterations",
-    "tau",
-    "dropout",
-    "space",
-    "diversity",
-    "latent_graph",
-    "weight_decay",
-)
+# Settings that variants have values of their own for.
+_VARIANTS_OWN = preset("", "lgdgcn", "sharp").keys() - {"variant"}
+# The settings of LGD-GCN. Only a training that writes to a run folder has checkpoints.
+_SETTINGS = [
+    field
+    for field in dataclasses.fields(Settings)
+    if not field.metadata.get("models") and field.name != "checkpoint_every"
+]
+_DEFAULTS: dict[str, Any] = {
+    **{f.name: None if f.name in _VARIANTS_OWN else f.default for f in _SETTINGS},
+    "random_state": 0,
+    "device": "auto",
+}
 
 
 class LGDClassifier(ClassifierMixin, BaseEstimator):
@@ -43,35 +49,13 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     It is fitted on a ``torch_geometric.data.Data`` with ``x``, ``edge_index``, ``y`` and
     optionally ``train_mask``, ``val_mask``, ``test_mask``. Methods that take a graph use the
     fitted one by default. Parameters that are ``None`` have the variant's own value: for
-    ``"sharp"`` that of its shipped preset, otherwise the one in brackets.
+    ``"sharp"`` that of its shipped preset, otherwise the default of the setting.
 
     Args:
-        factors: Latent factors M.
-        hidden_channels: Size of a layer's output, a multiple of ``factors``.
-        num_layers: Layers L.
-        variant: ``"paper"`` (the text), ``"released"`` (the authors' code) or ``"sharp"`` (units
-            that are classes).
-        iterations: Routing iterations T (7).
-        tau: Routing temperature (1).
-        graph: Latent graph, ``"knn"`` or ``"cknn"``.
-        k: Neighbours in the latent graph.
-        dropout: Dropout after every layer (0.5).
-        space: Use the space loss (yes).
-        diversity: Use the diversity loss (yes).
-        latent_graph: Aggregate along the latent graphs (yes).
-        lambda_space: Weight of the space loss.
-        lambda_div: Weight of the diversity loss.
-        lambda_edge: Weight of the edge loss (sharp).
-        label_groups: Give labels that exclude each other one factor (sharp).
-        update_rate: Share of new statistics per epoch.
-        precision: What stands for the inverse covariance.
-        normalize_features: Scale every node's features to sum 1.
-        lr: Learning rate.
-        weight_decay: L2 penalty (0.005).
-        epochs: Most epochs.
-        patience: Epochs without a better validation score.
-        random_state: Seed of weights and dropout.
-        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        **params: Settings of LGD-GCN, such as ``factors``, ``hidden_channels``, ``variant`` or
+            ``lr``; ``lgdgcn settings`` lists them with their meaning. Besides,
+            ``random_state``, the seed of weights and dropout, and ``device``: ``"auto"``,
+            ``"cpu"`` or ``"cuda"``.
 
     Attributes:
         classes_: Original class or label names.
@@ -85,59 +69,22 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         (60, 2, 4)
     """
 
-    def __init__(
-        self,
-        factors: int = 4,
-        hidden_channels: int = 64,
-        num_layers: int = 1,
-        variant: str = "paper",
-        iterations: int | None = None,
-        tau: float | None = None,
-        graph: str = "cknn",
-        k: int = 4,
-        dropout: float | None = None,
-        space: bool | None = None,
-        diversity: bool | None = None,
-        latent_graph: bool | None = None,
-        lambda_space: float = 0.5,
-        lambda_div: float = 0.01,
-        lambda_edge: float = 1.0,
-        label_groups: bool = True,
-        update_rate: float = 0.5,
-        precision: str = "variant",
-        normalize_features: bool = False,
-        lr: float = 0.01,
-        weight_decay: float | None = None,
-        epochs: int = 1000,
-        patience: int = 100,
-        random_state: int = 0,
-        device: str = "auto",
-    ) -> None:
-        self.factors = factors
-        self.hidden_channels = hidden_channels
-        self.num_layers = num_layers
-        self.variant = variant
-        self.iterations = iterations
-        self.tau = tau
-        self.graph = graph
-        self.k = k
-        self.dropout = dropout
-        self.space = space
-        self.diversity = diversity
-        self.latent_graph = latent_graph
-        self.lambda_space = lambda_space
-        self.lambda_div = lambda_div
-        self.lambda_edge = lambda_edge
-        self.label_groups = label_groups
-        self.update_rate = update_rate
-        self.precision = precision
-        self.normalize_features = normalize_features
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.random_state = random_state
-        self.device = device
+    def __init__(self, **params: Any) -> None:
+        for name in params.keys() - _DEFAULTS.keys():
+            close = difflib.get_close_matches(name, _DEFAULTS, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise TypeError(f"LGDClassifier() has no parameter {name!r}{hint}")
+        for name, default in _DEFAULTS.items():
+            setattr(self, name, params.get(name, default))
+
+    # scikit-learn, editors and help() read the parameters and their defaults off this.
+    __init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+        + [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
+            for name, default in _DEFAULTS.items()
+        ]
+    )
 
     def fit(self, data: Data, y: Any = None) -> Self:
         """Train on a graph; ``y`` replaces ``data.y`` where it is given."""

@@ -11,6 +11,8 @@ __all__ = ["descend", "walk_weights"]
 
 Array = npt.NDArray[Any]
 
+# Walks: nearness is where short random walks from a node come by most often
+
 STEPS = 4
 GO_ON = 0.85  # probability that a walk goes on after each step
 HELD = 96  # nodes of a walk that are followed further, the likeliest
@@ -81,6 +83,8 @@ def _walk(indptr: Array, indices: Array, target: Array, probability: Array) -> N
 def _likeliest(nodes: Array, probability: Array, count: int) -> Any:
     return nodes[np.argsort(-probability[nodes], kind="mergesort")[:count]]
 
+
+# Descent: edges pull, random pairs push
 
 FARTHEST_STEP = 4.0  # of a node in one update, before the step size shrinks it
 

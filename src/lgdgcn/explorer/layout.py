@@ -106,6 +106,8 @@ def _memberships(nearest: Array, distance: Array) -> Any:
     return directed + directed.T - directed.multiply(directed.T)
 
 
+# Where layouts start
+
 WIDTH = 10.0  # from the middle to the rim, in widths of the similarity
 GRAIN = 1e-3  # parts equal points
 PATTERNS = 16  # of diffusion, whose main plane is the start of a graph
@@ -144,6 +146,8 @@ def _scaled(plane: Array, seed: int) -> Array:
     grain = np.random.default_rng(seed).standard_normal(plane.shape) * GRAIN
     return plane * (WIDTH / spread if spread > 0 else 0) + grain
 
+
+# Connected parts side by side: the largest in the middle, the others in rings
 
 FILLED = 0.8  # of a ring's disc by the part in it, as a share of the radius
 SPREAD = 0.6  # a ring this full is spread over the whole turn

@@ -104,6 +104,8 @@ def confusion(
     return {"parts": parts, "labels": encoded(labels, "u32")}
 
 
+# Nodes alike in a factor that no edge joins: what the latent graph adds
+
 ROWS = 512  # nodes whose distances to all others are held at once
 
 

@@ -89,6 +89,8 @@ def _once(page: str, pattern: str, replacement: Any) -> str:
     return page
 
 
+# Arrays inside JSON
+
 TYPES = {"u8": "<u1", "u16": "<u2", "u32": "<u4", "i32": "<i4", "f32": "<f4"}
 
 

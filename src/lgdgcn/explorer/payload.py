@@ -149,6 +149,8 @@ def _short(name: object, letters: int = MOST_LETTERS) -> str:
     return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
+# Training curves out of a run's log
+
 MOST_SEEDS = 5
 MOST_POINTS = 400  # of one curve
 LARGEST = 1e300  # a page can draw nothing above it, nor what is no number
@@ -194,6 +196,8 @@ def _number(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if is_number and abs(value) < LARGEST else None
 
+
+# Correlation of channels: a heat map, and its means by factor
 
 MOST_LINES = 256  # of the heat map
 
