@@ -10,8 +10,7 @@ from lgdgcn.config import Settings
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
 from lgdgcn.train.loss import loss_terms
-from lgdgcn.train.scores import average_precision, best_threshold, f1_scores
-from lgdgcn.train.task import Targets, Task
+from lgdgcn.train.task import Targets, Task, average_precision, best_threshold, f1_scores
 from literal import scores as literal
 from literal import voting
 from literal.seeds import seeds

@@ -36,9 +36,8 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
-from lgdgcn.train.identity import check_same, differences
 from lgdgcn.train.memory import check_memory
-from lgdgcn.train.run_files import read_config, read_result
+from lgdgcn.train.run_files import check_same, differences, read_config, read_result
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel

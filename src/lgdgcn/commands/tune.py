@@ -23,8 +23,7 @@ from lgdgcn.tune.processes import SearchJob, configure_worker, share_threads, sp
 from lgdgcn.tune.search import Finalist, SearchProblem, search, train_finalists
 from lgdgcn.tune.space import Space, default_space, read_space
 from lgdgcn.tune.study import LONGEST_NAME
-from lgdgcn.tune.study_plots import plot_history, plot_importance
-from lgdgcn.tune.winner import graph_options, write_preset
+from lgdgcn.tune.winner import graph_options, plot_history, plot_importance, write_preset
 
 __all__ = ["tune"]
 

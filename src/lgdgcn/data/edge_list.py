@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lgdgcn.data.cells import is_number, warn_of_blanks
+from lgdgcn.data.names import is_number, warn_of_blanks
 from lgdgcn.data.tables import TEXT_BYTES, Room, comment_hint, read_npz, read_rows, where
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.progress import Advance, long_work

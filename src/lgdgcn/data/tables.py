@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lgdgcn.data.cells import is_number
 from lgdgcn.data.delimited import read_delimited
+from lgdgcn.data.names import is_number
 from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import available_memory, gibibytes

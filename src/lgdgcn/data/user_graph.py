@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse
 from torch_geometric.data import Data
 
-from lgdgcn.data.cells import label_values, warn_of_blanks
 from lgdgcn.data.edge_list import read_edges
 from lgdgcn.data.labels import SPLITS
+from lgdgcn.data.names import label_values, warn_of_blanks
 from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz, read_table
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, LGDWarning
@@ -39,7 +39,7 @@ def read_graph(
     (or class, y; or several 0/1 columns ``label:a``, ``label:b``; empty = unlabelled), ``split``
     (train, val, test or empty) are optional; every other column is a numeric feature (float32).
     Ids and labels are text and come back as they are written; labels of plain digits come back as
-    integers (see :func:`~lgdgcn.data.cells.label_values`).
+    integers (see :func:`~lgdgcn.data.names.label_values`).
     ``nodes.npz`` holds ``x`` or its CSR parts ``x_data, x_indices, x_indptr, x_shape``, and
     optionally ``y``, ``classes``, ``y_factor``, ``ids``, and masks or indices such as
     ``train_mask`` or ``train_idx``. Without a nodes file the nodes are those the edges name.

@@ -18,9 +18,9 @@ from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
-from lgdgcn.train.identity import check_same
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
 from lgdgcn.train.memory import members_at_once
+from lgdgcn.train.run_files import check_same
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
 from lgdgcn.train.state import EpochReport, Member, TrainState

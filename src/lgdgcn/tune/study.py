@@ -8,7 +8,7 @@ import optuna
 
 from lgdgcn.errors import InputError
 from lgdgcn.storage import to_json
-from lgdgcn.train.identity import differences
+from lgdgcn.train.run_files import differences
 from lgdgcn.tune.database import StudyAddress, connect
 
 __all__ = ["LONGEST_NAME", "check_name", "open_study"]
