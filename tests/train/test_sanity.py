@@ -190,7 +190,7 @@ def test_the_course_of_a_training_survives_a_stop(tmp_path):
         half.epoch()
     rest = Trainer(toy_graph(), [Member(settings)], "gcn", [half.state(0)])
     rest.train()
-    found, want = rest.states[0].progress(), whole.states[0].progress()
+    found, want = rest.states[0], whole.states[0]
     scores = [report.metrics["val_accuracy"] for report in reports]
     assert want.lowest_score == found.lowest_score == min(scores)
     assert want.first_loss == found.first_loss == reports[0].metrics["classification"]

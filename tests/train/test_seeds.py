@@ -195,7 +195,7 @@ def test_a_result_says_what_data_it_is_of(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda tensors, meta: ({}, meta), "model weights of another model: .* is missing"),
+        (lambda tensors, meta: ({}, meta), "(model|best) weights of another model: .* is missing"),
         (lambda tensors, meta: (tensors, meta | {"progress": {}}), "does not say how far"),
         (lambda tensors, meta: (tensors, meta | {"progress": None}), "does not say how far"),
     ],

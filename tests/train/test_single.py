@@ -75,9 +75,9 @@ def test_patience_counts_from_the_best_epoch_and_its_weights_come_back(scripted,
     run = run_of(patience=5, epochs=50)
     weights = []
     run.train(lambda metrics: weights.append(copy_of(run)))
-    assert run.best_epoch == best
-    assert run.epoch == len(weights) == best + 5
-    assert (run.best_score, run.best_loss) == pytest.approx(script[best - 1])
+    assert run.progress.best_epoch == best
+    assert run.progress.epoch == len(weights) == best + 5
+    assert (run.progress.best_score, run.progress.best_loss) == pytest.approx(script[best - 1])
     assert same(run.best, weights[best - 1])
     assert same(dict(run.model().state_dict()), weights[best - 1])
     assert not same(run.best, weights[-1])
@@ -89,7 +89,7 @@ def test_the_epochs_end_the_run(scripted):
     assert not run.finished
     run.train()
     assert run.finished
-    assert run.epoch == run.best_epoch == 4
+    assert run.progress.epoch == run.progress.best_epoch == 4
 
 
 def test_an_exception_in_the_callback_leaves_the_run_where_it_is():
@@ -99,10 +99,10 @@ def test_an_exception_in_the_callback_leaves_the_run_where_it_is():
     run = run_of(epochs=9)
     with pytest.raises(KeyboardInterrupt):
         run.trainer.train(stop)
-    assert run.epoch == 1
+    assert run.progress.epoch == 1
     reports = []
     run.trainer.train(reports.append)
-    assert run.epoch == 9
+    assert run.progress.epoch == 9
     assert [report.finished for report in reports] == [False] * 7 + [True]
 
 
@@ -141,7 +141,7 @@ def test_a_loss_that_is_not_finite_names_term_and_epoch(kind, settings):
     with pytest.raises(DivergedError, match=words):
         run.epoch()
     assert run.finished
-    assert run.epoch == 2
+    assert run.progress.epoch == 2
     assert same(run.best, kept)
     assert all(tensor.isfinite().all() for tensor in kept.values())
 
@@ -155,7 +155,7 @@ def test_a_step_into_the_void_is_noticed_before_anything_is_kept(monkeypatch, va
     monkeypatch.setattr(PopulationAdam, "step", lambda self: poison(run, "classification"))
     with pytest.raises(DivergedError, match=f"the {term} loss is nan in epoch 1"):
         run.train()
-    assert run.epoch == 0
+    assert run.progress.epoch == 0
     assert same(run.best, before)
 
 
@@ -214,7 +214,7 @@ def test_what_is_drawn_between_two_epochs_does_not_matter(model):
 def test_any_seed_that_torch_takes(seed):
     run = run_of(seed=seed, epochs=2)
     run.train()
-    assert run.epoch == 2
+    assert run.progress.epoch == 2
 
 
 @pytest.mark.parametrize("limit", [10**30, 10**400])
@@ -372,9 +372,9 @@ def test_a_small_graph_is_learnt(model, multi_label):
     run.train()
     scores = run.scores()
     assert scores["train"][run.task.metric] >= 0.9
-    assert scores["val"][run.task.metric] == run.best_score
+    assert scores["val"][run.task.metric] == run.progress.best_score
     assert scores["test"][run.task.metric] >= 0.6
-    assert run.seconds > 0
+    assert run.progress.seconds > 0
 
 
 @EVERY

@@ -18,7 +18,7 @@ from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
-from lgdgcn.tune.database import database_faults, default_storage
+from lgdgcn.tune.database import StudyAddress, database_faults, default_storage
 from lgdgcn.tune.processes import SearchJob, configure_worker, share_threads, spawn_workers
 from lgdgcn.tune.search import Finalist, SearchProblem, search, train_finalists
 from lgdgcn.tune.space import Space, default_space, read_space
@@ -56,6 +56,8 @@ def tune(
             raise InputError(f"--{name} is {value}; give at least 1")
     if folder is not None:
         check_folder(folder)
+    if storage is not None:
+        StudyAddress.read(storage)  # refuses what is mistyped before any folder is made
     where = select_device(device)
     configure_worker()
     share_threads(workers)

@@ -19,6 +19,7 @@ class SharpGCN(LGDGCN):
         **options: Those of :class:`~lgdgcn.models.lgd_gcn.LGDGCN` but for ``variant``.
 
     Example:
+        >>> import torch
         >>> model = SharpGCN(8, 16, 3, k=2)
         >>> model(torch.rand(5, 8), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])).shape
         torch.Size([5, 3])
