@@ -49,7 +49,7 @@ class DatasetInfo:
     where_found: str | None = None
 
 
-_SETS = {
+DATASETS = {
     row[0]: DatasetInfo(*row)
     for row in (
         ("cora", 2708, 5278, 1433, 7, "single-label"),
@@ -118,29 +118,29 @@ def load(
         data = _to_data(name, arrays, split, seed)
     except (TypeError, ValueError, IndexError) as error:  # InputError is a ValueError
         raise InputError(f"{path}: {error}") from None
-    _warn_of_another_size(path, data, _SETS[name])
+    _warn_of_another_size(path, data, DATASETS[name])
     return data
 
 
 def is_known(name: str) -> bool:
     """Whether this is the name of a data set."""
-    return name.lower() in _SETS
+    return name.lower() in DATASETS
 
 
 def info(name: str) -> DatasetInfo:
     """Describe one data set; ``where_found`` is the file or folder it would be read from."""
-    known = _SETS.get(name.lower()) if isinstance(name, str) else None
+    known = DATASETS.get(name.lower()) if isinstance(name, str) else None
     if known is None:
-        close = difflib.get_close_matches(str(name)[:64], _SETS, n=1)
+        close = difflib.get_close_matches(str(name)[:64], DATASETS, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise InputError(f"no data set {str(name)[:64]!r}; {hint}known: {', '.join(_SETS)}")
+        raise InputError(f"no data set {str(name)[:64]!r}; {hint}known: {', '.join(DATASETS)}")
     where = "generated" if known.name == "synthetic" else _locate(known.name)
     return dataclasses.replace(known, where_found=None if where is None else str(where))
 
 
 def available() -> list[DatasetInfo]:
     """Describe every data set, found or not."""
-    return [info(name) for name in _SETS]
+    return [info(name) for name in DATASETS]
 
 
 def get(name: str) -> Path:
