@@ -11,7 +11,7 @@ train: .venv/.ready
 	$(BIN)/lgdgcn train synthetic --compare mlp,gcn,disengcn
 
 test: .venv/.ready-dev .venv/.chromium lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
 
 attack: .venv/.ready-dev
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m attack $(ARGS)

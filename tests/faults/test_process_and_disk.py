@@ -74,7 +74,7 @@ def test_fault_24_killed_thirty_times_the_run_ends_bitwise_the_same(server, tmp_
     versions. Random states need not be saved: what is drawn depends on seed and epoch alone.
     Kills before every single system call of a write: ``tests/train/test_checkpoint.py``.
     """
-    args = [*ARGS, "--seeds", 1, "--set", "epochs=400", "--set", "patience=400"]
+    args = [*ARGS, "--seeds", 1, "--set", "epochs=250", "--set", "patience=250"]
     server.start(*args, "--out", tmp_path / "whole")
     assert server.wait().code == 0
     chance, folder = random.Random(0), tmp_path / "run"

@@ -532,13 +532,13 @@ def test_the_network_of_a_population_has_one_axis_more():
 def test_the_gpu_kernels_train_the_same(monkeypatch, variant, layers):
     pytest.importorskip("triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"  # there in Triton's interpreter
-    data = toy_graph(nodes=24).to(device)
+    data = toy_graph(nodes=12).to(device)
     data.x = data.x.to_sparse_csr()
     settings = Settings(
-        hidden_channels=16,
+        hidden_channels=8,
         num_layers=layers,
         iterations=2,
-        k=3,
+        k=2,
         dropout=0.3,
         variant=variant,
         epochs=2,
