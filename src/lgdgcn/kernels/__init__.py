@@ -30,6 +30,7 @@ __all__ = [
     "matmul",
     "nearest",
     "neighbours",
+    "propagate",
     "quadratic_forms",
     "route",
     "row_sums",
@@ -169,6 +170,36 @@ def aggregate(
     """
     fixed = weight.detach(), left.detach(), right.detach()
     out: Tensor = backend("aggregate", x)(x, row_ptr, source, *fixed)
+    return out
+
+
+def propagate(x: Tensor, row_ptr: Tensor, column: Tensor, value: Tensor, weights: Tensor) -> Tensor:
+    """Average the hops of every set of rows: sum_k weights[b, k] A^k x[b], where A is symmetric.
+
+    Args:
+        x: `[B, N, C]` B sets of rows, such as the views of all members; differentiable.
+        row_ptr: `[N+1]` row boundaries of A.
+        column: `[nnz]` columns of A, the same for all sets.
+        value: `[G, nnz]` entries of A, the same in both directions. Each of the G matrices is for
+            B / G sets in a row.
+        weights: `[B, K+1]` weights of hops 0 to K; differentiable.
+
+    Returns:
+        `[B, N, C]`.
+
+    Raises:
+        InputError: If the shapes do not fit.
+    """
+    sets, nnz = x.size(0), column.numel()
+    fits = x.dim() == 3 and row_ptr.numel() == x.size(1) + 1 and weights.dim() == 2
+    if not fits or len(weights) != sets or weights.size(1) < 1:
+        raise InputError(
+            f"x has shape {tuple(x.shape)} and weights {tuple(weights.shape)}; they must be "
+            f"[B, N, C] with N = {row_ptr.numel() - 1} and [B, K + 1]"
+        )
+    if value.dim() != 2 or value.size(1) != nnz or len(value) < 1 or sets % len(value):
+        raise InputError(f"value has shape {tuple(value.shape)}; it must be [G, {nnz}], G | {sets}")
+    out: Tensor = backend("propagate", x)(x, row_ptr, column, value.detach(), weights)
     return out
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "edge_agreement",
     "matmul",
     "nearest",
+    "propagate",
     "quadratic_forms",
     "route",
     "row_sums",
@@ -196,6 +197,20 @@ def aggregate(
     sent = scaled.index_select(0, source) * weight.to(scaled.dtype).unsqueeze(1)  # [nnz, d]
     total = scaled.index_add(0, target, sent)
     return (total * left.to(scaled.dtype).unsqueeze(1)).to(x.dtype)
+
+
+def propagate(x: Tensor, row_ptr: Tensor, column: Tensor, value: Tensor, weights: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.propagate`."""
+    hop, wide = _wide(x), _wide(x).dtype
+    target = torch.repeat_interleave(row_ptr.diff(), output_size=column.numel())  # [nnz]
+    share = value.repeat_interleave(len(x) // len(value), 0).to(wide).unsqueeze(-1)  # [B, nnz, 1]
+    scale = weights.to(wide)[..., None, None]  # [B, K + 1, 1, 1]
+    total = scale[:, 0] * hop
+    for k in range(1, weights.size(1)):
+        sent = hop.index_select(1, column) * share  # [B, nnz, C]
+        hop = torch.zeros_like(hop).index_add(1, target, sent)
+        total = total + scale[:, k] * hop
+    return total.to(x.dtype)
 
 
 def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:

@@ -9,6 +9,7 @@ the steps that the comments number.
     route.py, route_kernels.py     neighbourhood routing, forward and backward
     nearest.py, nearest_blocks.py  exact nearest neighbours: search, and the blocks it searches
     aggregate.py                   latent graph: union of neighbour lists, row sums, aggregation
+    propagate.py                   K-hop averages
     products.py                    sparse features times weights, inner products along edges
     gaussian.py                    diversity loss
     units.py                       unit length, dropout, Adam
@@ -44,6 +45,7 @@ from lgdgcn.kernels.cpu.aggregate import aggregate, row_sums, symmetrize
 from lgdgcn.kernels.cpu.gaussian import diversity_loss
 from lgdgcn.kernels.cpu.nearest import nearest
 from lgdgcn.kernels.cpu.products import edge_agreement, matmul
+from lgdgcn.kernels.cpu.propagate import propagate
 from lgdgcn.kernels.cpu.route import route
 from lgdgcn.kernels.cpu.units import adam, dropout, unit_length
 
@@ -55,6 +57,7 @@ __all__ = [
     "edge_agreement",
     "matmul",
     "nearest",
+    "propagate",
     "route",
     "row_sums",
     "symmetrize",

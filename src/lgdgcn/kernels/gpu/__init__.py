@@ -13,6 +13,7 @@ their docstrings list the steps that the comments number.
     route_tile.py                  the steps on tiles that these kernels share
     nearest.py, nearest_kernels.py exact nearest neighbours: sizes and launches, kernels
     aggregate.py                   latent graph: union of neighbour lists, row sums, aggregation
+    propagate.py                   K-hop averages
     products.py                    sparse features times weights, inner products along edges
     gaussian.py                    distances, quadratic forms, covariance, diversity loss
     units.py                       unit length, dropout, Adam
@@ -48,6 +49,7 @@ from lgdgcn.kernels.gpu.gaussian import (
 )
 from lgdgcn.kernels.gpu.nearest import nearest
 from lgdgcn.kernels.gpu.products import edge_agreement, matmul
+from lgdgcn.kernels.gpu.propagate import propagate
 from lgdgcn.kernels.gpu.route import route
 from lgdgcn.kernels.gpu.units import adam, dropout, unit_length
 
@@ -60,6 +62,7 @@ __all__ = [
     "edge_agreement",
     "matmul",
     "nearest",
+    "propagate",
     "quadratic_forms",
     "route",
     "row_sums",

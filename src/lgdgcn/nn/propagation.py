@@ -1,0 +1,115 @@
+r"""Random propagation: nodes are dropped, and what is left is averaged over several hops.
+
+.. math:: \bar{X} = \sum_{k=0}^{K} w_k \hat{A}^k (\epsilon \odot X), \qquad
+    \hat{A} = D^{-1/2} (A + I) D^{-1/2}
+
+A view of the graph drops whole nodes (:math:`\epsilon_i \in \{0, 1\}`), so a node sees another
+random half of its neighbourhood in every view, and must say the same of itself in all of them
+(Feng et al. 2020, "Graph random neural networks"). Everything here is a pure function.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lgdgcn import kernels
+from lgdgcn.kernels.graph import TensorCache
+from lgdgcn.nn.dropout import dropout
+
+__all__ = ["Propagator", "drop_nodes", "mean_of_hops", "normalized_adjacency", "propagate"]
+
+
+class Propagator(NamedTuple):
+    """Symmetric normalised adjacency matrices with self loops, in compressed rows.
+
+    Attributes:
+        row_ptr: Row boundaries ``[N + 1]``.
+        column: Columns ``[nnz]``, the same in all matrices.
+        value: Entries of the G matrices ``[G, nnz]``.
+    """
+
+    row_ptr: Tensor
+    column: Tensor
+    value: Tensor
+
+
+_plain: TensorCache[Propagator] = TensorCache()
+
+
+def normalized_adjacency(
+    edge_index: Tensor, num_nodes: int, weight: Tensor | None = None
+) -> Propagator:
+    r"""Return :math:`D^{-1/2} (A + I) D^{-1/2}`, where D sums the rows of :math:`A + I`.
+
+    Args:
+        edge_index: Both directions of every edge, without self loops. Shape ``[2, E]``.
+        num_nodes: Number of nodes N.
+        weight: Weights of the edges, at least 0 and the same in both directions, one row for each
+            matrix; all 1 by default. Shape ``[G, E]``.
+    """
+    if weight is None:
+        key = num_nodes
+        return _plain.get(
+            edge_index,
+            key,
+            lambda: normalized_adjacency(
+                edge_index, num_nodes, torch.ones(1, edge_index.size(1), device=edge_index.device)
+            ),
+        )
+    node = torch.arange(num_nodes, device=edge_index.device)
+    target = torch.cat([edge_index[1], node])
+    source = torch.cat([edge_index[0], node])
+    order = torch.argsort(target * num_nodes + source, stable=True)
+    target, source = target[order], source[order]
+    entries = torch.cat([weight, weight.new_ones(len(weight), num_nodes)], 1)[:, order]
+    degree = torch.zeros(len(weight), num_nodes, dtype=weight.dtype, device=weight.device)
+    degree = degree.index_add(1, target, entries)  # at least 1, of the node itself
+    root = degree.rsqrt()
+    count = torch.bincount(target, minlength=num_nodes)
+    row_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
+    return Propagator(row_ptr, source, entries * root[:, target] * root[:, source])
+
+
+def mean_of_hops(hops: int, like: Tensor) -> Tensor:
+    """Return the weights of hops 0 to K that give their mean, ``[K + 1]``."""
+    return torch.full((hops + 1,), 1 / (hops + 1), dtype=like.dtype, device=like.device)
+
+
+def drop_nodes(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Set the rows of whole nodes to zero in training; shrink all rows to the same mean otherwise.
+
+    Unlike dropout, rows that stay are not scaled up: a classifier sees sums of fewer neighbours
+    in training, and as many of smaller ones afterwards.
+
+    Args:
+        x: Rows of the nodes, in any number of views. Shape ``[*, N, C]``.
+        rate: Probability to drop a node.
+        training: Whether nodes are dropped.
+    """
+    if not training:
+        return x * (1 - rate)
+    ones = torch.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
+    return x * (dropout(ones, rate, training) != 0)
+
+
+def propagate(x: Tensor, graph: Propagator, weights: Tensor) -> Tensor:
+    r"""Average the hops 0 to K of every node's vector, :math:`\sum_k w_k \hat{A}^k x`.
+
+    Args:
+        x: Vectors of the nodes in B sets, such as the views of all members. Shape ``[*, N, C]``.
+        graph: The adjacency matrices; each one is for B / G sets in a row.
+        weights: Weights of the hops, for all sets or for each. Shape ``[K + 1]`` or
+            ``[*, K + 1]``.
+
+    Returns:
+        The averages ``[*, N, C]``.
+
+    Example:
+        >>> graph = normalized_adjacency(torch.tensor([[0, 1], [1, 0]]), 2)
+        >>> propagate(torch.tensor([[1.0], [3.0]]), graph, torch.tensor([0.5, 0.5])).tolist()
+        [[1.5], [2.5]]
+    """
+    sets = x.reshape(-1, *x.shape[-2:])
+    own = weights.expand(*x.shape[:-2], -1).reshape(len(sets), -1)
+    return kernels.propagate(sets, *graph, own).view(x.shape)
