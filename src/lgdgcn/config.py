@@ -99,7 +99,7 @@ class Settings:
         64, "size of a layer's output, all factors together", low=1, high=_LARGEST
     )
     num_layers: int = _number(1, "layers L", low=1, high=64)
-    iterations: int = _number(7, "routing iterations T", low=1, high=100)
+    iterations: int = _number(7, "routing iterations T; 0 for none (sharp)", low=0, high=100)
     tau: float = _number(1.0, "routing temperature", above=0, per_member=True)
     graph: str = _choice("cknn", "kind of latent graph", ("knn", "cknn"))
     k: int = _number(4, "neighbours in the latent graph", low=1, per_member=True)
@@ -122,6 +122,29 @@ class Settings:
         "variant",
         "what stands for the inverse covariance",
         ("variant", "scaled", "exact", "released"),
+    )
+    # Random propagation (sharp)
+    encoder_channels: int = _number(
+        0, "hidden channels in front of the factors, 0 for none (sharp)", low=0, high=_LARGEST
+    )
+    hops: int = _number(0, "hops K of the propagation (sharp)", low=0, high=1000)
+    propagate: str = _choice(
+        "hidden", "propagate hidden channels or features (sharp)", ("hidden", "features")
+    )
+    hop_weights: str = _choice("mean", "weights of the hops (sharp)", ("mean", "learned", "signed"))
+    drop_nodes: float = _number(
+        0.5, "nodes dropped before propagation (sharp)", low=0, below=1, per_member=True
+    )
+    input_dropout: float = _number(
+        0.0, "dropout of single features (sharp)", low=0, below=1, per_member=True
+    )
+    batch_norm: bool = _flag(False, "normalise the input of both layers (sharp)")
+    views: int = _number(1, "random views S of the graph in every step (sharp)", low=1, high=64)
+    lambda_consistency: float = _number(
+        1.0, "weight of agreement between views (sharp)", low=0, high=1e30, weighs="consistency"
+    )
+    sharpening: float = _number(
+        0.5, "temperature of what views agree on (sharp)", above=0, high=1, per_member=True
     )
     # Baselines
     heads: int = _number(8, "attention heads (gat)", low=1, high=_LARGEST, models=("gat",))

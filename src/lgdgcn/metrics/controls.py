@@ -85,8 +85,13 @@ def _untrained(trained: TrainedModel, seed: int) -> TrainedModel:
     like = next(trained.model.parameters())
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        outputs = trained.task.outputs
-        model = build(trained.name, trained.settings.as_dict(), trained.in_channels, outputs)
+        model = build(
+            trained.name,
+            trained.settings.as_dict(),
+            trained.in_channels,
+            trained.task.outputs,
+            multi_label=trained.task.multi_label,
+        )
     model.to(like.device, like.dtype)
     return TrainedModel(
         trained.name, model, trained.settings, trained.task, trained.classes, trained.in_channels

@@ -57,7 +57,14 @@ MODELS = {
 }
 
 
-def build(name: str, settings: Mapping[str, Any], in_channels: int, out_channels: int) -> NodeModel:
+def build(
+    name: str,
+    settings: Mapping[str, Any],
+    in_channels: int,
+    out_channels: int,
+    *,
+    multi_label: bool = True,
+) -> NodeModel:
     """Make a model, handing it those of the settings that its constructor names.
 
     Args:
@@ -65,11 +72,12 @@ def build(name: str, settings: Mapping[str, Any], in_channels: int, out_channels
         settings: Settings by name; those the model does not know are left out.
         in_channels: Number of features.
         out_channels: Number of classes or labels.
+        multi_label: Whether a node has a set of labels, for models that ask for it.
     """
     if name not in MODELS:
         raise InputError(f"model is {name!r}; choose from {', '.join(MODELS)}")
     spec = MODELS[name]
-    cls, options = spec.cls, dict(settings)
+    cls, options = spec.cls, {**settings, "multi_label": multi_label}
     if options.get("variant") in spec.variants:
         cls = spec.variants[options.pop("variant")]
     known = _parameters(cls)

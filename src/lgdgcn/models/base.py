@@ -13,7 +13,10 @@ NodePicker = Callable[[Tensor], Tensor]  # takes some nodes out of all, [*, N, d
 
 
 class NodeOutput(NamedTuple):
-    """Class scores of the nodes and what each layer knows of factors."""
+    """Class scores of the nodes and what each layer knows of factors.
+
+    In training, a model with V views gives V times as many scores, view after view.
+    """
 
     logits: Tensor  # [*, N, C]
     layers: list[Disentangled]  # empty for models without factors
@@ -31,11 +34,16 @@ class NodeModel(nn.Module):
         is_batched: Whether its layers take weights and features with a leading axis of members;
             other models are run member by member, see :func:`lgdgcn.models.population.stack`.
         can_be_captured: Whether a GPU can record a training epoch as a CUDA graph.
+        views: Random views of the graph that a training step scores the nodes in.
+        is_random_from_start: Whether training differs from evaluation before the first layer, so
+            that no layer of an evaluation can be reused by the next step.
     """
 
     num_factors = 0
     is_batched = False
     can_be_captured = True
+    views = 1
+    is_random_from_start = False
 
     def begin(self, y: Tensor) -> None:
         """Prepare new weights for the training nodes' label sets ``[n, C]``, 0 or 1 each."""

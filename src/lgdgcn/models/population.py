@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from lgdgcn import kernels
 from lgdgcn.models.base import NodeModel, NodeOutput, NodePicker
-from lgdgcn.nn import Disentangled, LGDConv, Moment, RandomStreams, dropout_everywhere
+from lgdgcn.nn import Disentangled, Moment, RandomStreams, dropout_everywhere
 
 __all__ = ["Ensemble", "single_names", "sparse_members", "stack"]
 
@@ -46,9 +46,9 @@ def stack(models: Sequence[NodeModel]) -> NodeModel:
             owner.register_parameter(key, nn.Parameter(joined))
         else:
             owner._buffers[key] = joined
-    for layers in zip(*(model.modules() for model in (stacked, *models)), strict=True):
-        if isinstance(layers[0], LGDConv):
-            layers[0].k = max(layer.k for layer in layers[1:])
+    for module, *members in zip(*(m.modules() for m in (stacked, *models)), strict=True):
+        if hasattr(module, "merge_members"):  # numbers that decide what is computed at all
+            module.merge_members(members)
     return stacked
 
 

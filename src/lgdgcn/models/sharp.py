@@ -1,33 +1,115 @@
 """The sharp variant's network: class units, edges as evidence, labels that own factors."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
+import torch
 from torch import Tensor
 
+from lgdgcn.kernels.graph import TensorCache
+from lgdgcn.models.base import NodeOutput, NodePicker
 from lgdgcn.models.lgd_gcn import LGDGCN
-from lgdgcn.nn import LabelHead, SharpConv
+from lgdgcn.nn import (
+    Disentangled,
+    LabelHead,
+    PropagationEncoder,
+    SharpConv,
+    consistency_loss,
+    normalized_adjacency,
+)
+from lgdgcn.nn.sharp.encoder import HopWeights, PropagationOrder
 
 __all__ = ["SharpGCN"]
+
+_copies: TensorCache[Tensor] = TensorCache()
 
 
 class SharpGCN(LGDGCN):
     """LGD-GCN with other units, votes and classifier; ``docs/sharp.md`` explains it.
 
+    With ``encoder_channels``, class units are read from random propagation in front of the layers
+    (:class:`~lgdgcn.nn.sharp.encoder.PropagationEncoder`). A training step then sees the nodes in
+    several views, side by side as copies of the graph, and a loss makes the views agree.
+
     Args:
-        *sizes: Those of :class:`~lgdgcn.models.lgd_gcn.LGDGCN`.
+        in_channels: Number of input features.
+        hidden_channels: Number of classes of all factors together, a multiple of ``factors``.
+        out_channels: Number of classes or labels.
+        num_layers: Number of layers L.
+        multi_label: Whether a node has a set of labels. If not, the labels are the classes of the
+            first factor, and ``hidden_channels`` grows if they are more.
         label_groups: Whether :meth:`begin` gives labels that exclude each other one factor.
+        encoder_channels: Hidden channels of the encoder; 0 for none.
+        hops: Hops K of the propagation.
+        propagate: ``"hidden"`` channels or ``"features"``.
+        hop_weights: ``"mean"``, ``"learned"`` or ``"signed"``.
+        drop_nodes: Share of nodes dropped in every view.
+        input_dropout: Dropout of single features.
+        batch_norm: Whether the input of both layers is normalised.
+        views: Views V in every step.
+        sharpening: Temperature of the views' average.
         **options: Those of :class:`~lgdgcn.models.lgd_gcn.LGDGCN` but for ``variant``.
 
     Example:
-        >>> import torch
         >>> model = SharpGCN(8, 16, 3, k=2)
         >>> model(torch.rand(5, 8), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])).shape
         torch.Size([5, 3])
     """
 
-    def __init__(self, *sizes: int, label_groups: bool = True, **options: Any) -> None:
-        super().__init__(*sizes, **options)
+    sharpening: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        num_layers: int = 1,
+        *,
+        multi_label: bool = True,
+        label_groups: bool = True,
+        encoder_channels: int = 0,
+        hops: int = 0,
+        propagate: PropagationOrder = "hidden",
+        hop_weights: HopWeights = "mean",
+        drop_nodes: float = 0.5,
+        input_dropout: float = 0.0,
+        batch_norm: bool = False,
+        views: int = 1,
+        sharpening: float = 0.5,
+        factors: int = 4,
+        dropout: float = 0.5,
+        **options: Any,
+    ) -> None:
+        self.multi_label = multi_label
+        if not multi_label:
+            hidden_channels = factors * max(hidden_channels // factors, out_channels)
+        super().__init__(
+            encoder_channels or in_channels,
+            hidden_channels,
+            out_channels,
+            num_layers,
+            factors=factors,
+            dropout=dropout,
+            **options,
+        )
         self.label_groups = label_groups
+        self.encoder: PropagationEncoder | None = None
+        if encoder_channels:
+            self.encoder = PropagationEncoder(
+                in_channels,
+                encoder_channels,
+                hops,
+                propagate,
+                hop_weights,
+                drop_nodes,
+                input_dropout,
+                dropout,
+                batch_norm,
+            )
+            self.views = views
+            self.is_random_from_start = True
+        # a buffer, so that the members of a population can have one each
+        self.register_buffer("sharpening", torch.tensor(sharpening).double(), persistent=False)
 
     def make_layer(self, in_channels: int | None, out_channels: int, **options: Any) -> SharpConv:
         """Return a layer whose units are class distributions."""
@@ -35,7 +117,13 @@ class SharpGCN(LGDGCN):
 
     def make_classifier(self, in_channels: int, out_channels: int) -> LabelHead:
         """Return a classifier in which every label is a class of one factor."""
-        return LabelHead(in_channels, out_channels)
+        return LabelHead(in_channels, out_channels, exclusive=not self.multi_label)
+
+    def reset_parameters(self) -> None:
+        """Draw new weights and forget all statistics."""
+        super().reset_parameters()
+        if self.encoder is not None:
+            self.encoder.reset_parameters()
 
     @property
     def head(self) -> LabelHead:
@@ -44,8 +132,64 @@ class SharpGCN(LGDGCN):
 
     def begin(self, y: Tensor) -> None:
         """Give labels that exclude each other on the training nodes ``[n, C]`` one factor."""
-        if self.label_groups:
+        if self.label_groups or not self.multi_label:
             self.head.begin(y, self.num_factors)
+
+    def factors(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        known: Sequence[Disentangled] = (),
+        count: int | None = None,
+    ) -> list[Disentangled]:
+        """Run encoder and layers; in training, nodes are those of all views, view after view."""
+        if self.encoder is None or len(known) or count == 0:
+            return super().factors(x, edge_index, known, count)
+        nodes, views = x.size(0), self._views_now()
+        graph = normalized_adjacency(edge_index, nodes)
+        h = self.encoder(x, graph, views).flatten(-3, -2)  # [*, V * N, C]
+        return super().factors(h, _side_by_side(edge_index, nodes, views), (), count)
+
+    def classify(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        layers: Sequence[Disentangled],
+        pick: NodePicker | None = None,
+    ) -> Tensor:
+        """Return the class scores of every view's nodes; see :meth:`NodeModel.classify`."""
+        if self.encoder is None:
+            return super().classify(x, edge_index, layers, pick)
+        h = self.evidence(layers[-1].units)
+        if pick is not None:
+            h = torch.cat([pick(view) for view in h.chunk(self._views_now(), -2)], -2)
+        return self.score(h)
+
+    def losses(self, output: NodeOutput, edge_index: Tensor) -> dict[str, Tensor]:
+        """Return the layers' losses and, of several views, how much they disagree."""
+        views = self._views_now()
+        units = output.layers[-1].units  # [*, V * N, M, d]
+        nodes = units.size(-3) // views
+        losses = super().losses(output, _side_by_side(edge_index, nodes, views))
+        if views > 1:
+            losses["consistency"] = self._disagreement(units, views)
+        return losses
+
+    def _disagreement(self, units: Tensor, views: int) -> Tensor:
+        """Mean consistency loss of the factors that labels own, ``[*]``."""
+        lead, factors = units.shape[:-3], self.num_factors
+        classes = self.head.classes(units).view(*lead, views, -1, *units.shape[-2:])
+        start = self.head.start
+        owned = (start > 0).any(-2).view(*lead, factors, -1).any(-1)  # [*, M]
+        owned = owned | ~owned.any(-1, keepdim=True)  # without groups, any factor may be owned
+        by_factor = classes.movedim(-2, -4).flatten(0, -4)  # [* M, V, N, d]
+        temperature = self.sharpening.unsqueeze(-1).expand_as(owned).reshape(-1)
+        loss = consistency_loss(by_factor, temperature).view_as(owned)
+        mean: Tensor = (loss * owned).sum(-1) / owned.sum(-1)
+        return mean
+
+    def _views_now(self) -> int:
+        return self.views if self.training and self.encoder is not None else 1
 
     def evidence(self, units: Tensor) -> Tensor:
         """Return the distributions over each factor's classes, ``[*, N, M * d]``."""
@@ -71,3 +215,15 @@ class SharpGCN(LGDGCN):
             f"a factor has {begun.size(-1)} of the {needed} classes that its labels need; "
             f"use hidden_channels={self.num_factors * needed} or more"
         ]
+
+
+def _side_by_side(edge_index: Tensor, nodes: int, views: int) -> Tensor:
+    """The edges of several copies of a graph; node i of view v is v * N + i."""
+    if views == 1:
+        return edge_index
+
+    def build() -> Tensor:
+        offset = torch.arange(views, device=edge_index.device) * nodes
+        return (edge_index.unsqueeze(1) + offset.view(1, -1, 1)).flatten(1)
+
+    return _copies.get(edge_index, (nodes, views), build)

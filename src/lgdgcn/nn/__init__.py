@@ -5,8 +5,18 @@ from lgdgcn.nn.latent_graph import LatentGraph, cknn_graph, knn_graph, latent_gr
 from lgdgcn.nn.latent_space import LatentSpace, diversity, diversity_loss, space_loss
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
 from lgdgcn.nn.projection import FactorProjection
+from lgdgcn.nn.propagation import normalized_adjacency, propagate
 from lgdgcn.nn.routing import route
-from lgdgcn.nn.sharp import LabelHead, SharpConv, class_units, edge_loss, label_groups, vote
+from lgdgcn.nn.sharp import (
+    LabelHead,
+    PropagationEncoder,
+    SharpConv,
+    class_units,
+    consistency_loss,
+    edge_loss,
+    label_groups,
+    vote,
+)
 from lgdgcn.nn.variant import VARIANTS, Variant
 
 __all__ = [
@@ -18,11 +28,13 @@ __all__ = [
     "LatentGraph",
     "LatentSpace",
     "Moment",
+    "PropagationEncoder",
     "RandomStreams",
     "SharpConv",
     "Variant",
     "cknn_graph",
     "class_units",
+    "consistency_loss",
     "diversity",
     "diversity_loss",
     "dropout",
@@ -31,6 +43,8 @@ __all__ = [
     "knn_graph",
     "label_groups",
     "latent_graph",
+    "normalized_adjacency",
+    "propagate",
     "route",
     "space_loss",
     "vote",

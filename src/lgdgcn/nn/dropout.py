@@ -39,13 +39,14 @@ class RandomStreams:
         """The streams of some members, from the start of the epoch."""
         return RandomStreams(self.seed[members], self.epoch[members], self.rate[members])
 
-    def drop(self, x: Tensor) -> Tensor:
-        """Drop elements of ``x [R, ...]``."""
+    def drop(self, x: Tensor, rate: Tensor | None = None) -> Tensor:
+        """Drop elements of ``x [R, ...]``, with other rates ``[R]`` than the streams' if given."""
         call = next(self._calls)
+        rate = self.rate if rate is None else rate.to(self.rate.dtype)
         if torch._C._functorch.is_batchedtensor(self.seed):
-            inside: Tensor = _InVmap.apply(x, self.rate, self.seed, self.epoch, call)  # type: ignore[no-untyped-call]
+            inside: Tensor = _InVmap.apply(x, rate, self.seed, self.epoch, call)  # type: ignore[no-untyped-call]
             return inside
-        return kernels.dropout(x, self.rate, self.seed, self.epoch, call)
+        return kernels.dropout(x, rate, self.seed, self.epoch, call)
 
     @staticmethod
     def current() -> "RandomStreams | None":
@@ -88,12 +89,19 @@ class _InVmap(torch.autograd.Function):
 _active: ContextVar[RandomStreams | None] = ContextVar("random streams", default=None)
 
 
-def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Drop elements of ``x``, from the active streams (which know the rates) or torch's own."""
+def dropout(x: Tensor, rate: float | Tensor, training: bool) -> Tensor:
+    """Drop elements of ``x``, by the active streams or by torch's own random numbers.
+
+    Args:
+        x: Anything; with active streams, one entry per member first, ``[R, ...]``.
+        rate: Probability to drop an element. Active streams know the members' own rates, so a
+            number is not used then; a tensor ``[R]`` (or ``[]``) takes their place.
+        training: Whether anything is dropped.
+    """
     streams = _active.get()
     if streams is None or not training:
-        return F.dropout(x, rate, training)
-    return streams.drop(x)
+        return F.dropout(x, float(rate), training)
+    return streams.drop(x, rate if isinstance(rate, Tensor) else None)
 
 
 class dropout_everywhere(TorchFunctionMode):  # noqa: N801 - used like a function

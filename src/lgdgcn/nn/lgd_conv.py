@@ -1,5 +1,6 @@
 """One LGD-GCN layer (Alg. 1)."""
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -155,6 +156,10 @@ class LGDConv(nn.Module):
         if graph is None:
             return local
         return graph.aggregate(local, self.variant.normalization, self.variant.one_sided_weight)
+
+    def merge_members(self, members: Sequence["LGDConv"]) -> None:
+        """List as many neighbours as the member with most needs; ``own_k`` says how many count."""
+        self.k = max(layer.k for layer in members)
 
     def losses(self, output: Disentangled, edge_index: Tensor) -> dict[str, Tensor]:
         """Pull units to their own component, push factors apart (Eq. 3, 5, 6), ``[*]`` each."""

@@ -76,19 +76,19 @@ def mean_of_hops(hops: int, like: Tensor) -> Tensor:
     return torch.full((hops + 1,), 1 / (hops + 1), dtype=like.dtype, device=like.device)
 
 
-def drop_nodes(x: Tensor, rate: float, training: bool) -> Tensor:
+def drop_nodes(x: Tensor, rate: Tensor, training: bool) -> Tensor:
     """Set the rows of whole nodes to zero in training; shrink all rows to the same mean otherwise.
 
     Unlike dropout, rows that stay are not scaled up: a classifier sees sums of fewer neighbours
     in training, and as many of smaller ones afterwards.
 
     Args:
-        x: Rows of the nodes, in any number of views. Shape ``[*, N, C]``.
-        rate: Probability to drop a node.
+        x: Rows of the nodes in V views. Shape ``[*, V, N, C]``.
+        rate: Probability to drop a node, one for each member ``[*]``.
         training: Whether nodes are dropped.
     """
     if not training:
-        return x * (1 - rate)
+        return x * (1 - rate.to(x.dtype)).view(*rate.shape, 1, 1, 1)
     ones = torch.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
     return x * (dropout(ones, rate, training) != 0)
 

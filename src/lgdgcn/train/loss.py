@@ -35,7 +35,7 @@ def loss_terms(
     Returns:
         ``classification``, the model's own losses (before their weights) and ``total``.
     """
-    total = task.loss(output.logits, targets)
+    total = task.loss(output.logits, targets.repeated(model.views))
     own = model.losses(output, edge_index)
     terms = {"classification": total, **own}
     for name in dict.fromkeys([*weights, *own]):

@@ -48,8 +48,14 @@ def check_alike(
 def new_model(name: str, member: Member, graph: Data, outputs: int) -> NodeModel:
     """Return a member's model as its seed draws it, on the device of its graph."""
     set_seed(member.seed)
-    model = build(name, member.settings.as_dict(), graph.x.size(1), outputs)
     known = graph.y[graph.train_mask]
+    model = build(
+        name,
+        member.settings.as_dict(),
+        graph.x.size(1),
+        outputs,
+        multi_label=known.dim() == 2,
+    )
     model.begin(F.one_hot(known, outputs) if known.dim() == 1 else known)
     return model.to(graph.x.device, graph.x.dtype)
 

@@ -48,6 +48,10 @@ class Targets(NamedTuple):
         y = y.masked_fill(filled, 0)  # filling may be a node without labels, -1 or NaN
         return cls(index, y, weight.to(torch.get_default_dtype()))
 
+    def repeated(self, views: int) -> "Targets":
+        """The same nodes once for every view, whose scores come one view after the other."""
+        return self if views == 1 else Targets(*(torch.cat([part] * views, 1) for part in self))
+
     def pick(self, rows: Tensor) -> Tensor:
         """The rows ``[R, n, d]`` of these nodes among those of all, ``[R, N, d]``."""
         if len(self.nodes) == 1:

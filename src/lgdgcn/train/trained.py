@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,9 +133,10 @@ class TrainedModel:
         try:
             _check_description(meta)
             settings, task = resolve(meta["settings"]), Task(**meta["task"])
-            arguments = meta["model"], settings.as_dict(), meta["in_channels"], task.outputs
+            sizes = meta["in_channels"], task.outputs
+            make = partial(build, meta["model"], settings.as_dict(), *sizes)
             with torch.device("meta"):  # takes no memory, whatever sizes the file names
-                like = build(*arguments).to(dtype)
+                like = make(multi_label=task.multi_label).to(dtype)
         except _NO_MODEL as error:
             cause = " ".join(str(error).split())[:200]
             raise CheckpointError(f"{path}: not a model of this package ({cause})") from None
@@ -142,11 +144,11 @@ class TrainedModel:
         for name, tensor in tensors.items():
             if not bool(tensor.isfinite().all()):
                 raise CheckpointError(f"{path}: {name} has values that are not finite; train again")
-        model = build(*arguments).to(dtype)
+        model = make(multi_label=task.multi_label).to(dtype)
         model.load_state_dict(tensors)
         model.to(device)
-        sizes = meta["in_channels"], meta.get("feature_names")
-        return cls(meta["model"], model, settings, task, meta["classes"], *sizes)
+        columns = meta["in_channels"], meta.get("feature_names")
+        return cls(meta["model"], model, settings, task, meta["classes"], *columns)
 
 
 def feature_names(data: Data) -> list[str] | None:

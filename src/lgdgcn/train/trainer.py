@@ -155,7 +155,7 @@ class Trainer:
         known, self._known_layers = self._known_layers, []
         own = self.stacked.settings
         streams = RandomStreams(own["seed"], self.stacked.epoch + 1, own["dropout"])
-        with streams.active() if self._has_dropout else nullcontext():
+        with streams.active() if self._is_random else nullcontext():
             return self.network.disentangle(self.x, self.edge_index, known, self.targets.pick)
 
     def _evaluate(self) -> Tensor:
@@ -166,7 +166,11 @@ class Trainer:
         All nodes are scored if a member has no validation nodes.
         """
         self.network.eval()
-        reused = 0 if self._runner.capture else 1 if self._has_dropout else None  # None: all
+        reused = None  # all layers
+        if self._runner.capture or self.network.is_random_from_start:
+            reused = 0
+        elif self._has_dropout:
+            reused = 1
         with torch.enable_grad():
             known = self.network.factors(self.x, self.edge_index, count=reused)
         pick = self.validation.pick if self._all_validated else None
@@ -243,6 +247,7 @@ class Trainer:
         self.validated = self.validation.weight.any(-1).expand(len(indices))  # [R]
         self._all_validated = bool(self.validated.all())
         self._has_dropout = any(member.settings.dropout > 0 for member in members)
+        self._is_random = self._has_dropout or self.network.is_random_from_start
         self._is_first_epoch = any(state.epoch == 0 for state in states)
         self._known_layers, self._columns = [], []
         capture = self.x.is_cuda and self.network.can_be_captured

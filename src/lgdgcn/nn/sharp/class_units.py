@@ -1,5 +1,6 @@
 """Units that are classes: the sharp variant's projection and routing."""
 
+import torch
 from torch import Tensor
 
 from lgdgcn.nn.routing import route
@@ -40,12 +41,17 @@ def vote(
     Args:
         scores: The nodes' own scores. Shape ``[*, N, M, d]``.
         edge_index: Edges, source to target. Shape ``[2, E]``.
-        rounds: How often all nodes vote, T.
+        rounds: How often all nodes vote, T; with 0, edges are only dealt to factors.
         tau: Temperature of the softmax, see :func:`~lgdgcn.nn.routing.route`.
 
     Returns:
         Units ``[*, N, M, d]`` and the last round's factor probabilities ``[*, E, M]``.
     """
+    if rounds == 0:
+        units = class_units(scores)
+        with torch.no_grad():  # nothing depends on them
+            _, edge_factors = route(units, edge_index, 1, tau, normalize_last=False)
+        return units, edge_factors
     votes, edge_factors = route(class_units(scores), edge_index, 1, tau, normalize_last=False)
     for _ in range(rounds - 1):
         units = class_units(scores + votes)

@@ -23,22 +23,28 @@ class LabelHead(nn.Module):
     wants two factors has to split its weight. Where labels start, B, is given by their groups
     (:func:`~lgdgcn.nn.sharp.label_groups.label_groups`); W is learned, and decays back to it.
 
+    If a node has exactly one label, the labels are the first C classes of the first factor, and
+    nothing is learned here: :math:`P(c \mid i) = q_{i,1,c}`, among these C.
+
     Args:
         in_channels: Number of classes of all factors together, M * d.
         out_channels: Number of labels C.
+        exclusive: Whether a node has exactly one label.
     """
 
     start: Tensor
 
-    def __init__(self, in_channels: int, out_channels: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, *, exclusive: bool = False) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(out_channels, in_channels))
+        self.exclusive = exclusive
+        self.weight = None if exclusive else nn.Parameter(torch.empty(out_channels, in_channels))
         self.register_buffer("start", torch.zeros(out_channels, in_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw new weights and forget the groups."""
-        nn.init.normal_(self.weight)
+        if self.weight is not None:
+            nn.init.normal_(self.weight)
         self.start.zero_()
 
     def begin(self, y: Tensor, factors: int) -> None:
@@ -51,8 +57,9 @@ class LabelHead(nn.Module):
             factors: Number of factors M.
         """
         channels = self.start.size(1) // factors
-        group = label_groups(y, factors)
-        nn.init.zeros_(self.weight)
+        group = y.new_zeros(y.size(1)) if self.exclusive else label_groups(y, factors)
+        if self.weight is not None:
+            nn.init.zeros_(self.weight)
         self.start.zero_()
         for factor in range(factors):
             labels = (group == factor).nonzero().flatten()
@@ -65,10 +72,15 @@ class LabelHead(nn.Module):
 
     def shares(self) -> Tensor:
         """How much of each label is each class ``[*, C, M * d]``."""
+        if self.weight is None:
+            return (self.start > 0).to(self.start.dtype)
         return (self.start + self.weight).softmax(-1)
 
     def forward(self, classes: Tensor) -> Tensor:
-        """Return the labels' log-odds, ``[*, n, M * d] -> [*, n, C]``."""
+        """Return the labels' log-odds, or log-probabilities, ``[*, n, M * d] -> [*, n, C]``."""
+        if self.exclusive:
+            own = classes[..., : self.start.size(-2)].clamp_min(torch.finfo(classes.dtype).tiny)
+            return own.log()
         least = max(_SMALLEST, torch.finfo(classes.dtype).eps)  # half types have no 1 - 1e-5
         probability = (classes @ self.shares().mT).clamp(least, 1 - least)
         return probability.log() - (-probability).log1p()
