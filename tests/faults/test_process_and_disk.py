@@ -115,8 +115,8 @@ def test_fault_25_a_signal_saves_and_says_how_to_go_on(server, tmp_path, number,
 
 def test_fault_25_a_second_signal_ends_at_once(server, tmp_path):
     """Ctrl-C twice exits with 130 in the middle of the step and saves nothing."""
-    large = "synthetic:nodes=3000,classes=3,factors=2,average_degree=12"
-    args = ["--set", "checkpoint_every=1000000", "--out", tmp_path]
+    large = "synthetic:nodes=6000,classes=3,factors=2,average_degree=12"
+    args = ["--set", "checkpoint_every=1000000", "--set", "iterations=100", "--out", tmp_path]
     pid = server.start("train", large, *SMALL, *args)
     send_at(pid, tmp_path, signal.SIGINT, 2)
     time.sleep(0.02)
