@@ -1,0 +1,62 @@
+import pytest
+import torch
+
+from lgdgcn.errors import InputError
+from lgdgcn.nn import PropagationEncoder, normalized_adjacency
+from lgdgcn.nn.dropout import RandomStreams
+from models.toy import toy_graph
+
+
+def encoder(**options):
+    torch.manual_seed(0)
+    defaults = {"hops": 3, "drop_nodes": 0.4, "dropout": 0.0}
+    return PropagationEncoder(5, 8, **{**defaults, **options})
+
+
+def case(dtype=torch.float64):
+    data = toy_graph(dtype=dtype)
+    x = data.x[:, :5].contiguous()
+    return x, normalized_adjacency(data.edge_index, len(x))
+
+
+@pytest.mark.parametrize("hop_weights", ["mean", "learned", "signed"])
+def test_project_first_is_propagate_first_without_dropout(hop_weights):
+    x, graph = case()
+    hidden = encoder(order="hidden", hop_weights=hop_weights).double().eval()
+    features = encoder(order="features", hop_weights=hop_weights).double().eval()
+    features.load_state_dict(hidden.state_dict())
+    torch.testing.assert_close(hidden(x, graph, 2), features(x, graph, 2))
+    torch.testing.assert_close(hidden(x.to_sparse_csr(), graph, 2), hidden(x, graph, 2))
+
+
+def test_hops_begin_with_equal_shares():
+    for hop_weights in ("mean", "learned", "signed"):
+        shares = encoder(hop_weights=hop_weights).hop_shares()
+        torch.testing.assert_close(shares, torch.full((4,), 0.25))
+
+
+@pytest.mark.parametrize("order", ["hidden", "features"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_views_differ_in_training_and_agree_otherwise(order, sparse):
+    x, graph = case(torch.float32)
+    x = x.to_sparse_csr() if sparse else x
+    network = encoder(order=order, input_dropout=0.3)
+    streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.0]))
+    for name in ("node_rate", "input_rate"):
+        setattr(network, name, getattr(network, name).reshape(1))
+    for name in ("weight", "bias"):
+        parameter = torch.nn.Parameter(getattr(network, name).detach().unsqueeze(0))
+        setattr(network, name, parameter)
+    with streams.active():
+        views = network(x, graph, 3)
+    assert views.shape == (1, 3, 36, 8)
+    assert not torch.equal(views[0, 0], views[0, 1])
+    same = network.eval()(x, graph, 3)
+    assert torch.equal(same[0, 0], same[0, 1])
+
+
+def test_batch_norm_needs_propagated_features():
+    with pytest.raises(InputError, match="propagate=features"):
+        encoder(batch_norm=True)
+    x, graph = case(torch.float32)
+    assert encoder(batch_norm=True, order="features")(x, graph, 2).shape == (2, 36, 8)
