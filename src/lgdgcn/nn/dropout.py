@@ -99,8 +99,10 @@ def dropout(x: Tensor, rate: float | Tensor, training: bool) -> Tensor:
         training: Whether anything is dropped.
     """
     streams = _active.get()
-    if streams is None or not training:
-        return F.dropout(x, float(rate), training)
+    if not training:
+        return x
+    if streams is None:
+        return F.dropout(x, float(rate))
     return streams.drop(x, rate if isinstance(rate, Tensor) else None)
 
 
