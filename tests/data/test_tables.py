@@ -159,6 +159,14 @@ def test_parquet_columns_that_are_no_features(tmp_path, column, words):
     assert "nodes.parquet" in str(caught.value)
 
 
+def test_parquet_rows_that_cannot_be_read_are_missed(tmp_path, monkeypatch):
+    """A damaged page can end a column, and with it the table, without an error of the reader."""
+    pq.write_table(pa.table({"a": ["0", "1"], "b": ["1", "0"]}), tmp_path / "edges.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda self, size: iter(()))
+    with pytest.raises(InputError, match=r"edges\.parquet is damaged: 0 of 2 rows can be read"):
+        read(tmp_path)
+
+
 def test_parquet_text_comes_back(tmp_path):
     ids = pa.array([" a", "a ", "#b", "1.0"]).dictionary_encode()
     sizes = [

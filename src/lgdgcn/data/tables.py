@@ -248,6 +248,11 @@ def _parquet_rows(path: Path, advance: Advance) -> Iterator[tuple[int, list[str]
                     number += 1
                     yield number, list(cells)
                 advance(number, number / max(1, file.metadata.num_rows))
+            if number != file.metadata.num_rows:  # a damaged column that ends early ends them all
+                raise InputError(
+                    f"{path} is damaged: {number} of {file.metadata.num_rows} rows can be read; "
+                    "save it again as parquet"
+                )
     except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
