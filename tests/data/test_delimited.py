@@ -139,6 +139,13 @@ def test_blanks_are_layout_if_the_first_row_has_them(tmp_path):
     assert named_edges(data) == pairs_of(("a", " b "))
 
 
+def test_blanks_are_seen_in_a_first_row_of_several_lines(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,label\na,x\n|,y\n")
+    (tmp_path / "edges.csv").write_text('"\na",| ,1\na,|,2\n')
+    with pytest.raises(InputError, match=r"edges\.csv line 2: unknown node '\\na'"):
+        read(tmp_path)
+
+
 def test_half_an_edge_of_a_node_called_like_a_comment_is_no_comment(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,label\n#,x\na,y\n")
     (tmp_path / "edges.tsv").write_text("#\t\n")

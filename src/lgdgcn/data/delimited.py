@@ -71,7 +71,7 @@ def _rows(
         for text in texts:
             yield lines.number, _split_at_blanks(path, lines.number, text)
         return
-    padded = _is_padded(first, delimiter, known)
+    texts, padded = _see_padding(texts, delimiter, known)
     reader = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=padded)
     try:
         for cells in reader:
@@ -167,6 +167,18 @@ def _delimiter(path: Path, first: str) -> str:
 def _first_cell(text: str, delimiter: str) -> str:
     text = text.rstrip("\r\n")
     return (re.split("[ \t]", text) if delimiter == " " else text.split(delimiter))[0]
+
+
+def _see_padding(
+    texts: Iterator[str], delimiter: str, known: Container[str]
+) -> tuple[Iterator[str], bool]:
+    """Look at the first row, which may have several lines; returns all lines again."""
+    row = [next(texts)]
+    while sum(text.count('"') for text in row) % 2 and sum(map(len, row)) < LONGEST_LINE:
+        if (text := next(texts, None)) is None:
+            break
+        row.append(text)
+    return chain(row, texts), _is_padded("".join(row), delimiter, known)
 
 
 def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:
