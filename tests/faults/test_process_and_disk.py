@@ -69,7 +69,7 @@ def wait_for(condition) -> None:
 def test_fault_24_killed_thirty_times_the_run_ends_bitwise_the_same(server, tmp_path):
     """After 30 kills, every third inside a checkpoint write, the final weights are the same.
 
-    At most one checkpoint interval is lost each time. A checkpoint holds model, optimiser, the
+    At most one checkpoint interval is lost each time. A checkpoint holds model, optimizer, the
     statistics of every layer, epoch, best score and weights, configuration, data hash and
     versions. Random states need not be saved: what is drawn depends on seed and epoch alone.
     Kills before every single system call of a write: ``tests/train/test_checkpoint.py``.
