@@ -157,14 +157,14 @@ def test_flat_files_and_tables(tmp_path):
         ("[settings]\nlr = 0.5\n[[more]]\nk = 3", r"more is outside of \[settings\]"),
     ],
 )
-def test_nothing_in_a_file_is_left_out_silently(tmp_path, content, words):  # D23
+def test_nothing_in_a_file_is_left_out_silently(tmp_path, content, words):
     path = tmp_path / "config.toml"
     path.write_text(content)
     with pytest.raises(InputError, match=rf"config\.toml: .*{words}"):
         from_toml(path)
 
 
-def test_a_byte_order_mark_is_no_riddle(tmp_path):  # D23
+def test_a_byte_order_mark_is_no_riddle(tmp_path):
     path = tmp_path / "config.toml"
     path.write_text("lr = 0.5\n", encoding="utf-8-sig")
     assert from_toml(path) == {"lr": 0.5}

@@ -18,8 +18,9 @@ def test_the_python_example_runs(monkeypatch, capsys):
 
 def test_pictures_and_files_exist():
     root = Path(__file__).parents[1]
-    for link in re.findall(r"\]\((?!http)([^)]+)\)", README):
-        assert (root / link).is_file(), link
+    for page in (root / "README.md", root / "CONTRIBUTING.md", *(root / "docs").glob("*.md")):
+        for link in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).is_file(), f"{page.name}: {link}"
     tree = README.split("```\nsrc/lgdgcn/\n")[1].split("```")[0]
     for line in tree.splitlines():
         if line.startswith("  ") and not line.startswith("tests"):

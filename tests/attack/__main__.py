@@ -96,7 +96,7 @@ def _repeat(part: str, seed: int, index: int, shared: Path) -> int:
 
 
 def _table(table: dict[str, Counter[Verdict | str]]) -> str:
-    """The table, in the form that docs/reliability.md shows."""
+    """The table in Markdown."""
     columns = [verdict.value for verdict in Verdict]
     lines = [["part", "cases", *columns, "seconds"]]
     lines += [["---", *["---:"] * (len(columns) + 2)]]

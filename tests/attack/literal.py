@@ -48,7 +48,8 @@ def read_literally(folder: Path, original: Written) -> Written:
         UnreadableError: It must be refused.
     """
     (nodes,), (edges,) = (list(folder.glob(f"{stem}.*")) for stem in ("nodes", "edges"))
-    written = original if nodes.suffix == ".npz" else _nodes(read_table(nodes))
+    named = nodes.suffix == ".parquet"
+    written = original if nodes.suffix == ".npz" else _nodes(read_table(nodes), named)
     if edges.suffix == ".npz":
         written.graph.edges = original.graph.edges
         ends = [end for edge in original.graph.edges for end in edge]
@@ -146,10 +147,10 @@ def _text(value: Any) -> str:
     return str(int(value) if whole else value)
 
 
-def _nodes(rows: list[list[str]]) -> Written:
+def _nodes(rows: list[list[str]], named: bool) -> Written:
     _must(bool(rows), "no header")
     header, *rows = rows
-    _must(not all(map(is_number, header)), "a header of numbers")
+    _must(named or not all(map(is_number, header)), "a header of numbers")
     _must("" not in header and len(set(header)) == len(header), "column names")
     _must(all(len(row) == len(header) for row in rows), "ragged rows")
     _must(bool(rows), "no nodes")

@@ -67,7 +67,7 @@ def test_percent(values, text):
     assert console.percent(*values) == text
 
 
-def test_long_work_shows_rows_a_second(shown, monkeypatch):  # D13
+def test_long_work_shows_rows_a_second(shown, monkeypatch):
     screen = shown(True)
     monkeypatch.setattr(console, "SHOWN_AFTER", 0)
     with console.work_progress("reading [a].csv", "rows") as advance:
@@ -79,7 +79,7 @@ def test_long_work_shows_rows_a_second(shown, monkeypatch):  # D13
     assert re.search(r"12,345 rows, [\d,]+ a second", screen())
 
 
-def test_short_work_shows_nothing(shown):  # D13
+def test_short_work_shows_nothing(shown):
     screen = shown(True)
     with console.work_progress("reading a.csv", "rows") as advance:
         advance(1, 0.5)

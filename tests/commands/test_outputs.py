@@ -166,11 +166,11 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, verb, where):
 def test_a_folder_where_a_file_will_go(tmp_path, monkeypatch, verb, name):
     (tmp_path / name).mkdir(parents=True)
     (tmp_path / "cells").mkdir()
-    (tmp_path / "study.log").touch()
+    (tmp_path / "study.db").touch()
     monkeypatch.setattr(
         "lgdgcn.benchmark.run.benchmark", lambda *args, **more: pytest.fail("the work began")
     )
     args = {"train": [GRAPH, *SMALL, "--compare", "gcn"], "tune": [GRAPH, "--trials", 1]}
     args |= {"reproduce": ["table1", "--quick"], "bench": []}
     call(verb, *args[verb], "--out", tmp_path).refused(name)
-    assert content(tmp_path).keys() <= {"study.log"}
+    assert content(tmp_path).keys() <= {"study.db"}

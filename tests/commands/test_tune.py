@@ -12,6 +12,7 @@ import time
 import tomllib
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -111,6 +112,27 @@ def test_the_shipped_settings_and_the_starts_come_first(tuned):
     assert shipped
     assert shipped.items() <= first.params.items()
     assert second.params["lr"] == 0.05
+
+
+def test_starts_are_queued_under_the_lock_of_the_study(tmp_path, monkeypatch):
+    held, real = [], command.study_lock
+
+    def watched(*where):
+        @contextmanager
+        def lock():
+            with real(*where)():
+                held.append(True)
+                yield
+                held.pop()
+
+        return lock
+
+    def queue(*args):
+        raise RuntimeError(f"held: {held}")
+
+    monkeypatch.setattr(command, "study_lock", watched)
+    monkeypatch.setattr(command, "_enqueue_starts", queue)
+    assert "held: [True]" in tune(tmp_path).err
 
 
 def test_the_printed_command_uses_the_preset(tuned, tmp_path):

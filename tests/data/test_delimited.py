@@ -46,7 +46,7 @@ def pairs_of(*pairs):
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
 @pytest.mark.parametrize("header", [True, False])
 @pytest.mark.parametrize("head", ["", "# a note, with a comma\n\n  # and another\n", "\ufeff"])
-def test_hashtags_are_ids(tmp_path, shape, quoting, header, head):  # D3
+def test_hashtags_are_ids(tmp_path, shape, quoting, header, head):
     ids = ["#a", "b", "#c", "# d"]
     rows = [[name, label] for name, label in zip(ids, "xyxy", strict=True)]
     write(tmp_path, "nodes", shape, [["id", "label"], *rows], quoting, head)
@@ -62,7 +62,7 @@ def test_hashtags_are_ids(tmp_path, shape, quoting, header, head):  # D3
 @pytest.mark.parametrize(
     "content", ["#a,#b\n#b,#c\n", "#a,#b\nx,#c\n", "#a,#b\nsource,target\nx,y"]
 )
-def test_a_first_edge_that_looks_like_a_comment_is_named(tmp_path, content):  # D3
+def test_a_first_edge_that_looks_like_a_comment_is_named(tmp_path, content):
     (tmp_path / "edges.csv").write_text(content)
     (tmp_path / "nodes.csv").write_text("id,label\nx,1\ny,2\n#c,2\n")
     with pytest.warns(LGDWarning, match=r"'#a,#b' above the first row is taken as a comment; if"):
@@ -77,7 +77,7 @@ def test_notes_are_left_out_without_a_word(tmp_path, note):
         assert read_graph(tmp_path, "degree", require_labels=False).node_ids == ["x", "y"]
 
 
-def test_comments_below_the_header_are_refused_with_a_hint(tmp_path):  # D3
+def test_comments_below_the_header_are_refused_with_a_hint(tmp_path):
     (tmp_path / "nodes.csv").write_text("id,label\na,x\nb,y\n")
     for content in ("a,b\n# note\n", "a,b\n# so, and so\n"):
         (tmp_path / "edges.csv").write_text(content)
@@ -137,6 +137,19 @@ def test_blanks_are_layout_if_the_first_row_has_them(tmp_path):
     assert data.node_ids == ["a", " b "]
     assert data.classes == ["x", "y y"]
     assert named_edges(data) == pairs_of(("a", " b "))
+
+
+def test_blanks_are_seen_in_a_first_row_of_several_lines(tmp_path):
+    (tmp_path / "nodes.csv").write_text("id,label\na,x\n|,y\n")
+    (tmp_path / "edges.csv").write_text('"\na",| ,1\na,|,2\n')
+    with pytest.raises(InputError, match=r"edges\.csv line 2: unknown node '\\na'"):
+        read(tmp_path)
+
+
+def test_a_quote_inside_a_cell_of_the_first_row_opens_nothing(tmp_path):
+    (tmp_path / "nodes.csv").write_text('id, size"\na," x "\n  \nb,2\n')
+    rows = [cells for _, cells in read_delimited(tmp_path / "nodes.csv", lambda *_: None)]
+    assert rows == [["id", 'size"'], ["a", " x "], ["b", "2"]]
 
 
 def test_half_an_edge_of_a_node_called_like_a_comment_is_no_comment(tmp_path):
@@ -201,7 +214,7 @@ def test_quotes_in_a_file_separated_by_blanks(tmp_path, line):
         ("id,{}\na,0.5\nb,1\n", "a,b\n"),
     ],
 )
-def test_messages_stay_short_whatever_the_names(tmp_path, nodes, edges):  # D28
+def test_messages_stay_short_whatever_the_names(tmp_path, nodes, edges):
     (tmp_path / "nodes.csv").write_text(nodes.format("x" * 100_000))
     (tmp_path / "edges.csv").write_text(edges.format("x" * 100_000))
     with pytest.raises(InputError) as caught:

@@ -40,7 +40,7 @@ NAMES = ["source", "target", "x"]
         ("Source,Target\nsource,x\n", {("source", "x")}),
     ],
 )
-def test_nodes_called_source_and_target(read, edges, expected):  # D18
+def test_nodes_called_source_and_target(read, edges, expected):
     assert read(edges, *NAMES) == expected
 
 
@@ -55,7 +55,7 @@ def test_nodes_called_source_and_target(read, edges, expected):  # D18
         ("u,v\nv,w\n", []),  # a path, if the first row is an edge
     ],
 )
-def test_a_row_that_may_be_a_header_or_an_edge_is_refused(read, edges, ids):  # D18
+def test_a_row_that_may_be_a_header_or_an_edge_is_refused(read, edges, ids):
     with pytest.raises(InputError, match=r"edges\.csv line 1: .*may be a header or an edge") as one:
         read(edges, *ids)
     header = str(one.value).rpartition("write ")[2].partition(" ")[0]

@@ -53,7 +53,7 @@ def labels_of(data):
     ],
     ids=lambda labels: " ".join(labels)[:40],
 )
-def test_labels_that_are_not_plain_digits_come_back_as_written(tmp_path, labels):  # D4
+def test_labels_that_are_not_plain_digits_come_back_as_written(tmp_path, labels):
     assert labels_of(read(tmp_path, labels)) == labels
 
 
@@ -71,12 +71,12 @@ def test_labels_that_are_not_plain_digits_come_back_as_written(tmp_path, labels)
     ],
     ids=str,
 )
-def test_plain_digits_are_integers_and_what_is_unlabelled(tmp_path, labels, expected):  # D4
+def test_plain_digits_are_integers_and_what_is_unlabelled(tmp_path, labels, expected):
     assert labels_of(read(tmp_path, labels)) == expected
 
 
 @pytest.mark.parametrize("labels", [[".5", "2"], ["0.37", "0.41", ""], ["1e-3", "nan"]], ids=str)
-def test_measurements_are_no_labels(tmp_path, labels):  # fault 11
+def test_measurements_are_no_labels(tmp_path, labels):
     words = r"nodes\.csv: column 'label' is real-valued \('.*'\); .*groups, or write names"
     with pytest.raises(InputError, match=words):
         read(tmp_path, labels)
@@ -92,13 +92,13 @@ def test_measurements_are_no_labels(tmp_path, labels):  # fault 11
     ],
     ids=str,
 )
-def test_ids_are_text(tmp_path, ids):  # D4
+def test_ids_are_text(tmp_path, ids):
     data = read(tmp_path, ["x"] * len(ids), ids=ids)
     assert data.node_ids == ids
     assert data.edge_index.size(1) == 2 * (len(ids) - 1)
 
 
-def test_features_are_written_as_programs_do(tmp_path):  # D4
+def test_features_are_written_as_programs_do(tmp_path):
     cells = ["-0.5", "1e-05", ".5", "5.", "+3", "1E+2", "007"]
     data = read(tmp_path, ["x"] * len(cells), cells)
     assert data.x.view(-1).tolist() == [np.float32(float(cell)) for cell in cells]
@@ -107,7 +107,7 @@ def test_features_are_written_as_programs_do(tmp_path):  # D4
 @pytest.mark.parametrize(
     "cell", ["1_0", "٣", "1٣", "infinity", "inf", "nan", "1e39", "0x1", "1,5", "", "²", "−1"]
 )
-def test_features_that_are_no_numbers(tmp_path, cell):  # D4
+def test_features_that_are_no_numbers(tmp_path, cell):
     cell = f'"{cell}"'
     with pytest.raises(InputError, match=r"line 3: column 'f' holds .*, not a finite number"):
         read(tmp_path, ["x", "y"], ["1", cell])

@@ -270,7 +270,7 @@ def test_every_set_is_listed():
 
 
 @pytest.mark.filterwarnings("ignore:edge_index was directed")
-def test_a_file_of_another_size_is_named(tmp_path, shared_data):  # D14
+def test_a_file_of_another_size_is_named(tmp_path, shared_data):
     np.savez(tmp_path / "cora.npz", **small_graph())
     words = (
         r"cora\.npz is not cora as it is known: 7/3/7/4 nodes/edges/features/classes "

@@ -93,7 +93,7 @@ def test_whether_another_seed_is_another_split(source, varies):
 
 
 @pytest.mark.parametrize("name", ["karate_club", "Karate_Club"])
-def test_a_known_name_is_the_data_set(tmp_path, monkeypatch, shared_data, name):  # D6
+def test_a_known_name_is_the_data_set(tmp_path, monkeypatch, shared_data, name):
     monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
     monkeypatch.chdir(tmp_path)
     write_graph(tmp_path / name)
@@ -107,7 +107,7 @@ def test_a_known_name_is_the_data_set(tmp_path, monkeypatch, shared_data, name):
     assert rows(outcome.out)["nodes"] == ["24"]
 
 
-def test_a_run_in_a_folder_called_like_its_data_set(tmp_path, monkeypatch, shared_data):  # D6
+def test_a_run_in_a_folder_called_like_its_data_set(tmp_path, monkeypatch, shared_data):
     monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
     monkeypatch.chdir(tmp_path)
     args = ["--model", "mlp", "--set", "epochs=1", "--out", "karate_club"]
@@ -131,7 +131,7 @@ def test_names_that_no_folder_can_have(dataset):
         GraphSource(dataset).load()
 
 
-def test_info_shows_the_split_that_training_draws(tmp_path):  # D29
+def test_info_shows_the_split_that_training_draws(tmp_path):
     graph = write_graph(tmp_path / "graph")
     nodes = (graph / "nodes.csv").read_text()
     for split in ("train", "val", "test"):
@@ -145,7 +145,7 @@ def test_info_shows_the_split_that_training_draws(tmp_path):  # D29
     assert "no split was given: labelled nodes are split 60/20/20" in outcome.err
 
 
-def test_info_says_why_a_graph_cannot_be_trained_on(tmp_path):  # D29
+def test_info_says_why_a_graph_cannot_be_trained_on(tmp_path):
     graph = write_graph(tmp_path / "graph")
     nodes = (graph / "nodes.csv").read_text()
     (graph / "nodes.csv").write_text(nodes.replace(",train\n", ",\n"))

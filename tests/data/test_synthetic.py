@@ -157,6 +157,6 @@ def test_settings_out_of_range(settings, words):
         synthetic_graph(**settings)
 
 
-def test_labels_that_cannot_fit_are_refused():  # D12
+def test_labels_that_cannot_fit_are_refused():
     with pytest.raises(InputError, match=r"the labels of the graph would take .*lower nodes"):
         synthetic_graph(nodes=1_000_000, classes=500_000, factors=200, average_degree=2)

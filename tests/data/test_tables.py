@@ -39,7 +39,7 @@ def archive(path, **members):
 
 @pytest.mark.parametrize("key", ["ids", "classes", "y"])
 @pytest.mark.parametrize("kind", ["<U0", "|S0", "|V0"])
-def test_text_without_width_is_refused(tmp_path, key, kind):  # D11
+def test_text_without_width_is_refused(tmp_path, key, kind):
     huge = member({"descr": kind, "shape": (10**12,)})
     x = member({"descr": "<f4", "shape": (2, 1)}, bytes(8))
     archive(tmp_path / "nodes.npz", **{"x": x, key: huge})
@@ -61,15 +61,23 @@ def test_arrays_that_a_damaged_zip_directory_hides_are_missed(tmp_path):
         read(tmp_path)
 
 
+def test_bytes_behind_the_arrays_are_no_damage(tmp_path):
+    np.savez(tmp_path / "nodes.npz", x=np.ones((2, 1)), y=[0, 1])
+    with (tmp_path / "nodes.npz").open("ab") as file:
+        file.write(b"\n")
+    (tmp_path / "edges.csv").write_text("0,1\n")
+    assert read(tmp_path, None).y.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("key", ["x", "y", "train_mask"])
-def test_rows_without_columns_are_refused(tmp_path, key):  # D11
+def test_rows_without_columns_are_refused(tmp_path, key):
     archive(tmp_path / "nodes.npz", **{key: member({"descr": "<f4", "shape": (10**12, 0)})})
     (tmp_path / "edges.csv").write_text("0,1\n")
     with pytest.raises(InputError, match=r"nodes\.npz: the ids of 1,000,000,000,000 nodes would"):
         read(tmp_path)
 
 
-def test_more_ids_than_fit_are_refused(tmp_path, monkeypatch):  # D11
+def test_more_ids_than_fit_are_refused(tmp_path, monkeypatch):
     np.savez(tmp_path / "nodes.npz", ids=np.arange(1000).astype(str))
     (tmp_path / "edges.csv").write_text("0,1\n")
     assert len(read(tmp_path).node_ids) == 1000
@@ -92,7 +100,7 @@ def bomb(folder, stem, suffix, rows):
 
 @pytest.mark.parametrize("stem", ["edges", "nodes"])
 @pytest.mark.parametrize("suffix", ["csv.gz", "parquet"])
-def test_rows_are_bounded_by_the_memory(tmp_path, monkeypatch, stem, suffix):  # D11
+def test_rows_are_bounded_by_the_memory(tmp_path, monkeypatch, stem, suffix):
     bomb(tmp_path, stem, suffix, 20_000)
     if stem == "nodes":
         (tmp_path / "edges.csv").write_text("1,2\n")
@@ -103,7 +111,7 @@ def test_rows_are_bounded_by_the_memory(tmp_path, monkeypatch, stem, suffix):  #
         read(tmp_path)
 
 
-def test_long_names_count(tmp_path, monkeypatch):  # D11
+def test_long_names_count(tmp_path, monkeypatch):
     lines = "".join(f"{i}{'x' * 100_000},1\n" for i in range(30))
     (tmp_path / "nodes.csv.gz").write_bytes(gzip.compress(("id,f\n" + lines).encode()))
     (tmp_path / "edges.csv").write_text("")
@@ -113,7 +121,7 @@ def test_long_names_count(tmp_path, monkeypatch):  # D11
 
 
 @pytest.mark.parametrize("suffix", ["csv.gz", "parquet"])
-def test_reading_tells_how_far_it_is(tmp_path, suffix):  # D13
+def test_reading_tells_how_far_it_is(tmp_path, suffix):
     bomb(tmp_path, "edges", suffix, 20_000)
     seen, works = [], []
 
@@ -157,6 +165,14 @@ def test_parquet_columns_that_are_no_features(tmp_path, column, words):
     with pytest.raises(InputError, match=words) as caught:
         read(tmp_path, None)
     assert "nodes.parquet" in str(caught.value)
+
+
+def test_parquet_rows_that_cannot_be_read_are_missed(tmp_path, monkeypatch):
+    """A damaged page can end a column, and with it the table, without an error of the reader."""
+    pq.write_table(pa.table({"a": ["0", "1"], "b": ["1", "0"]}), tmp_path / "edges.parquet")
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda self, size: iter(()))
+    with pytest.raises(InputError, match=r"edges\.parquet is damaged: 0 of 2 rows can be read"):
+        read(tmp_path)
 
 
 def test_parquet_text_comes_back(tmp_path):

@@ -87,7 +87,7 @@ def _big(value=1.0):
         ({"edge_index": RING.t()}, r"shape \[6, 2\]; give its transpose"),
         ({"edge_index": torch.zeros(3, 4).long()}, r"shape \[3, 4\]"),
         ({"edge_index": torch.eye(2).to_sparse()}, "sparse"),
-        ({"edge_index": torch.tensor(3)}, r"edge_index has shape \[\]; give \[2, E\]"),  # D15
+        ({"edge_index": torch.tensor(3)}, r"edge_index has shape \[\]; give \[2, E\]"),
         ({"edge_index": np.array(3)}, r"edge_index has shape \[\]; give \[2, E\]"),
         ({"edge_index": 3}, r"edge_index has shape \[\]; give \[2, E\]"),
         ({"edge_index": torch.tensor([3, 4])}, r"edge_index has shape \[2\]; give \[2, E\]"),

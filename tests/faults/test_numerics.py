@@ -9,7 +9,7 @@ from torch.autograd import gradcheck
 
 from commands.runner import content, train
 from faults.graphs import arrays, fitted, saved
-from lgdgcn.models import LGDGCN
+from lgdgcn.models import build
 from lgdgcn.nn import diversity_loss, knn_graph, route, space_loss
 from lgdgcn.train.checkpoint import load
 from models.toy import toy_graph
@@ -88,7 +88,8 @@ def test_fault_23_a_gpu_agrees_with_the_cpu(variant):
     """On a GPU the scores are the CPU's to 1e-4, and 99.9 % of the latent edges are the same."""
     data = toy_graph(nodes=600, features=32)
     torch.manual_seed(0)
-    model = LGDGCN(32, 32, 3, variant=variant, k=5).eval()
+    settings = {"variant": variant, "hidden_channels": 32, "k": 5}
+    model = build("lgdgcn", settings, 32, 3).eval()
     cpu = model.disentangle(data.x, data.edge_index)
     gpu = model.cuda().disentangle(data.x.cuda(), data.edge_index.cuda())
     torch.testing.assert_close(gpu.logits.cpu(), cpu.logits, rtol=0, atol=1e-4)

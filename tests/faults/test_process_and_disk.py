@@ -25,6 +25,7 @@ from faults.hostile import Payload, sealed
 from lgdgcn.errors import InputError
 from lgdgcn.kernels import nearest
 from lgdgcn.train import checkpoint
+from lgdgcn.train.memory import out_of_memory
 from lgdgcn.tune.study import open_study
 from models.toy import toy_graph
 from tune.processes import SPACE, finish, kill_amid_trials, opened, start_workers, worker_of
@@ -69,7 +70,7 @@ def wait_for(condition) -> None:
 def test_fault_24_killed_thirty_times_the_run_ends_bitwise_the_same(server, tmp_path):
     """After 30 kills, every third inside a checkpoint write, the final weights are the same.
 
-    At most one checkpoint interval is lost each time. A checkpoint holds model, optimiser, the
+    At most one checkpoint interval is lost each time. A checkpoint holds model, optimizer, the
     statistics of every layer, epoch, best score and weights, configuration, data hash and
     versions. Random states need not be saved: what is drawn depends on seed and epoch alone.
     Kills before every single system call of a write: ``tests/train/test_checkpoint.py``.
@@ -260,8 +261,9 @@ def unusable(folder: Path) -> list[Path]:
         ("predict", "lgdgcn.train.trained.TrainedModel.__call__"),
         ("tune", "lgdgcn.commands.tune.search"),
         ("bench", "lgdgcn.commands.bench.run"),
+        ("reproduce", "lgdgcn.commands.reproduce.train_cells"),
     ],
-    ids=["train", "measure", "explore", "predict", "tune", "bench"],
+    ids=["train", "measure", "explore", "predict", "tune", "bench", "reproduce"],
 )
 def test_fault_28_a_place_that_cannot_be_written_is_found_at_the_start(
     mine, tmp_path, monkeypatch, verb, work
@@ -269,6 +271,7 @@ def test_fault_28_a_place_that_cannot_be_written_is_found_at_the_start(
     """An unusable --out is refused before the work, for every verb that has one."""
     monkeypatch.setattr(work, None)  # to begin the work would be an internal error
     about = {"train": [GRAPH], "tune": [GRAPH, "--model", "mlp"], "bench": ["--size", 2000]}
+    about["reproduce"] = ["table1", "--quick"]
     for place in unusable(tmp_path):
         outcome = call(verb, *about.get(verb, [mine[1]]), "--out", place)
         outcome.refused("cannot ", str(place.parent))
@@ -368,6 +371,9 @@ def test_fault_32_no_device_and_a_full_one(tmp_path, monkeypatch):
         found = nearest(points, 4)
     assert all(torch.equal(*pair) for pair in zip(found, wanted, strict=True))
     assert tried[0] > 30 >= tried[-1]
+
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 3 * 2**30)
+    assert "a peak of 3.0 GiB; use --device cpu" in str(out_of_memory(torch.device("cuda")))
 
     def full(*args, **kwargs):
         raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")

@@ -162,6 +162,29 @@ def at_once(stacked, x, edge_index, own):
         return scores(stacked, x, edge_index, own)
 
 
+def test_models_with_layers_of_dropout_and_concerns():
+    class Own(NodeModel):
+        def __init__(self, rate):
+            super().__init__()
+            self.dropout = torch.nn.Dropout(rate)
+            self.linear = torch.nn.Linear(12, 3)
+
+        def forward(self, x, edge_index):
+            return self.linear(self.dropout(x))
+
+        def concerns(self):
+            return ["it knows no graph"]
+
+    data = toy_graph(dtype=torch.float32)
+    stacked = stack([Own(0.0), Own(0.5)])
+    assert stacked.concerns() == ["it knows no graph"]
+    with streams((0.0, 0.5)).active():
+        dropped = stacked.train()(data.x, data.edge_index)
+    kept = stacked.eval()(data.x, data.edge_index)
+    torch.testing.assert_close(dropped[0], kept[0])
+    assert not torch.equal(dropped[1], kept[1])
+
+
 @BASELINES
 @pytest.mark.parametrize("rates", [(0.5, 0.2, 0.8), (0.0, 0.5, 0.0)])
 def test_one_pass_equals_turns(name, rates):

@@ -42,14 +42,14 @@ HUGE = [
 
 
 @pytest.mark.parametrize(("model", "setting", "way_out"), HUGE)
-def test_what_cannot_fit_is_refused_before_it_is_tried(tmp_path, model, setting, way_out):  # D12
+def test_what_cannot_fit_is_refused_before_it_is_tried(tmp_path, model, setting, way_out):
     args = ["--model", model, "--set", "factors=1", "--set", setting, "--out", tmp_path / "run"]
     outcome = call("train", GRAPH, *args)
     assert outcome.refused("would take about", "GiB of memory, and", "GiB are free", way_out)
     assert not (tmp_path / "run").exists()
 
 
-def test_more_columns_than_fit(tmp_path):  # D12
+def test_more_columns_than_fit(tmp_path):
     data = toy_graph()
     row_ptr = torch.arange(37).clamp(max=1)
     parts = (row_ptr, torch.tensor([5]), torch.ones(1))
@@ -58,7 +58,7 @@ def test_more_columns_than_fit(tmp_path):  # D12
         Trainer(data, [Member(SETTINGS)])
 
 
-def test_layers_and_neighbours_count(monkeypatch):  # D12
+def test_layers_and_neighbours_count(monkeypatch):
     monkeypatch.setattr("lgdgcn.runtime.available_memory", lambda device=None: 5 * 10**4)
     few = replace(SETTINGS, num_layers=1, hidden_channels=2)
     memory.check_memory(toy_graph(), [few] * 2, "lgdgcn", CPU)
@@ -70,7 +70,7 @@ def test_layers_and_neighbours_count(monkeypatch):  # D12
             memory.check_memory(toy_graph(), [replace(few, **changes)] * 2, "lgdgcn", CPU)
 
 
-def test_many_models_at_once_are_too_large_for_less_memory(monkeypatch):  # D12
+def test_many_models_at_once_are_too_large_for_less_memory(monkeypatch):
     settings = replace(SETTINGS, k=3)
     monkeypatch.setattr("lgdgcn.runtime.available_memory", lambda device=None: 10**6)
     memory.check_memory(toy_graph(), [settings], "lgdgcn", CPU)

@@ -17,6 +17,8 @@ from lgdgcn.train import seeds as seeds_module
 from lgdgcn.train.memory import members_at_once
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.seeds import SeedResult, summary, train_seed, train_seeds
+from lgdgcn.train.trained import hold_once
+from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 
 CPU = torch.device("cpu")
@@ -252,9 +254,18 @@ def rows(results):
 @pytest.mark.parametrize("at_once", [2, 64])
 @pytest.mark.parametrize("calls", [5, 7])
 def test_a_kill_between_the_checkpoints_of_two_seeds(tmp_path, monkeypatch, model, at_once, calls):
-    monkeypatch.setattr("lgdgcn.train.seeds.members_at_once", lambda *args: at_once)
+    monkeypatch.setattr("lgdgcn.train.jobs.members_at_once", lambda *args: at_once)
+    sizes = []
+
+    class Counted(Trainer):
+        def __init__(self, graphs, members, *rest):
+            sizes.append(len(members))
+            super().__init__(graphs, members, *rest)
+
+    monkeypatch.setattr("lgdgcn.train.jobs.Trainer", Counted)
     with RunFolder(tmp_path / "whole") as whole:
         expected, best = train_seeds(split_of, SETTINGS, model, SEEDS, CPU, whole)
+    assert sizes == ([2, 1] if at_once == 2 else [3])
     real, saved = checkpoint.save, []
 
     def save(path, *args):
@@ -336,6 +347,36 @@ def test_as_many_seeds_at_once_whatever_k_is():
     endless = replace(SETTINGS, k=10**400)
     at_once = [members_at_once(toy_graph(), s, CPU) for s in (SETTINGS, wide, endless)]
     assert at_once == [64, 64, 64]
+
+
+def test_weights_that_diverged_are_not_saved(tmp_path, monkeypatch):
+    """A GPU reports several epochs at once: after the good ones the weights may be spoilt."""
+    real = Trainer.epoch
+
+    def two_reports(self):
+        (report,) = real(self)
+        if report.metrics["epoch"] < 3:
+            return [report]
+        self.states[0] = replace(self.states[0], diverged=True)
+        return [report, replace(report, diverged="training diverged: here")]
+
+    monkeypatch.setattr(Trainer, "epoch", two_reports)
+    settings = replace(SETTINGS, checkpoint_every=1000)
+    with RunFolder(tmp_path / "run") as folder:
+        with pytest.raises(DivergedError, match="here"):
+            train_seed(toy_graph(), settings, "gcn", 0, CPU, folder)
+        _, meta = checkpoint.load(folder.checkpoint(0))
+    assert meta["progress"]["epoch"] == 1
+
+
+def test_graphs_of_seeds_are_held_once_and_must_be_alike():
+    graphs = [toy_graph() for _ in range(3)]
+    first, *others = hold_once(graphs)
+    assert all(other.x is first.x and other.edge_index is first.edge_index for other in others)
+    assert others[0].train_mask is graphs[1].train_mask
+    graphs[2].x = graphs[2].x + 1
+    with pytest.raises(InputError, match="only their splits may"):
+        train_seeds(lambda seed: graphs[seed], SETTINGS, "gcn", [0, 1, 2], CPU)
 
 
 def test_a_seed_that_diverges_names_its_learning_rate():

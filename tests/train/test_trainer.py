@@ -477,9 +477,9 @@ def test_graphs_that_differ_in_more_than_the_split(key):
     [
         ("model.classifier.bias", None, "model weights .*classifier.bias is missing"),
         ("best.classifier.bias", torch.zeros(4), "best weights .*float32.4., expected"),
-        ("mean.classifier.bias", torch.zeros(3).double(), "optimiser state .*float64"),
-        ("square.classifier.bias", None, "optimiser state .*classifier.bias is missing"),
-        ("mean.other", torch.zeros(3), "optimiser state .*other is unknown"),
+        ("mean.classifier.bias", torch.zeros(3).double(), "optimizer state .*float64"),
+        ("square.classifier.bias", None, "optimizer state .*classifier.bias is missing"),
+        ("mean.other", torch.zeros(3), "optimizer state .*other is unknown"),
     ],
 )
 def test_a_state_of_another_model(name, change, words):

@@ -82,7 +82,7 @@ def _hang(storage: str, trials: int, batch: int, step: str) -> None:
 
 
 def kill_amid_trials(storage: str, trials: int, batch: int, *, step: str = "train") -> None:
-    """Let a worker claim trials and kill it before it tells them; time goes on for an hour.
+    """Let a worker claim trials and kill it before it tells them; its last heartbeat is long past.
 
     Args:
         storage: Where the study is.
@@ -97,12 +97,13 @@ def kill_amid_trials(storage: str, trials: int, batch: int, *, step: str = "trai
     give_up = time.monotonic() + 30
     while not study.user_attrs["hangs"] and time.monotonic() < give_up:
         time.sleep(0.02)
+    assert study.user_attrs["hangs"]
     kill(process)
     stop_hearts(storage)
 
 
 def stop_hearts(storage: str) -> None:
-    """Make the heartbeats of all trials until now an hour old, as if their workers were silent."""
+    """Make the heartbeats of all trials until now old, as if their workers had long been silent."""
     execute(storage, "UPDATE trial_heartbeats SET heartbeat = '2020-01-01 00:00:00'")
 
 

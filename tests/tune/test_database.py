@@ -72,6 +72,13 @@ def test_a_mistyped_url_makes_no_folder_and_shows_no_password(tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("folder", ["runs/me@home", "lr:0.1", "postgres//x"])
+def test_the_file_of_any_folder_is_no_address(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    address = StudyAddress.read(default_storage(Path(folder)))
+    assert address.file == Path(folder) / "study.db"
+
+
 def test_other_names_are_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("./a:b.db", "./sqlite:x/me@home.db", "C:x.db", "/abs/me@home:1.db", "runs//x.db"):

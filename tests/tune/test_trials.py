@@ -197,9 +197,8 @@ def test_trials_of_one_architecture_are_trained_together(monkeypatch):
 def test_no_more_than_fit(monkeypatch):
     monkeypatch.setattr("lgdgcn.train.jobs.members_at_once", lambda *_: 5)
     assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)] * 2, [(1, 0), (1, 1)]]
-    monkeypatch.setattr(
-        "lgdgcn.train.jobs.members_at_once", lambda *_: 1
-    )  # the seeds of a trial stay so
+    # the seeds of a trial stay together
+    monkeypatch.setattr("lgdgcn.train.jobs.members_at_once", lambda *_: 1)
     assert sizes(monkeypatch, SETTINGS) == [[(1, 0), (1, 1)]] * 3
 
 
@@ -258,7 +257,7 @@ def test_a_trial_too_large_by_itself_fails_alone(monkeypatch):
     assert last.scores == pytest.approx(expected[2])
 
 
-def test_who_finished_before_memory_ran_out_is_yielded_once(monkeypatch):
+def test_who_finished_before_memory_ran_out_is_reported_once(monkeypatch):
     def retire(self, indices):
         if 0 < len(list(indices)) < len(self.indices):  # the others are brought together again
             raise torch.OutOfMemoryError

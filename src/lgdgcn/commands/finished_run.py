@@ -11,15 +11,15 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import CheckpointError, InputError, LGDWarning
+from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.runtime import select_device, set_threads
 from lgdgcn.storage import check_target, plain_file
-from lgdgcn.train import checkpoint
+from lgdgcn.train.finished import check_model_is_of_result
 from lgdgcn.train.run_files import read_config, read_result
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["FinishedRun", "check_is_of_result", "open_run"]
+__all__ = ["FinishedRun", "open_run"]
 
 
 @dataclass(frozen=True)
@@ -113,25 +113,8 @@ def open_run(folder: Path, device: str) -> FinishedRun:
     source = _source(files.config)
     set_threads()
     trained = TrainedModel.load(files.model, select_device(device))
-    check_is_of_result(files)
+    check_model_is_of_result(files)
     return FinishedRun(folder, source, trained)
-
-
-def check_is_of_result(files: RunFolder) -> None:
-    """Refuse a model that is whole, but not the one whose scores ``result.json`` has.
-
-    Results of earlier versions do not say which it is, and a model needs no results to predict.
-    """
-    try:
-        expected = read_result(files.result).get("model_sha256")
-    except InputError:  # whoever needs the results will say so
-        return
-    found = checkpoint.weights_sha256(files.model)
-    if expected not in (None, found):
-        raise CheckpointError(
-            f"{files.model} is not the model that {files.result.name} is of: its sha256 is "
-            f"{found[:12]}..., not {str(expected)[:12]}...; restore it"
-        )
 
 
 def _source(config: Path) -> GraphSource:

@@ -2,7 +2,6 @@
 
 import os
 import re
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +12,6 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.commands.console import epoch_progress, out, percent, plain, print_table
-from lgdgcn.commands.finished_run import check_is_of_result
 from lgdgcn.config import (
     Settings,
     from_toml,
@@ -24,8 +22,7 @@ from lgdgcn.config import (
     to_toml,
 )
 from lgdgcn.data.source import GraphSource
-from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import CheckpointError, InputError, LGDWarning, StoppedError
+from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import (
@@ -36,8 +33,9 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
+from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.memory import check_memory
-from lgdgcn.train.run_files import check_same, differences, read_config, read_result
+from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
@@ -169,7 +167,7 @@ def _train_one(
     if folder.config.is_file():  # the run is resumed, or else the folder would be empty
         check_same(read_config(folder.config), config)
         if folder.result.is_file():
-            return _finished(folder, load, what, seeds)
+            return finished_result(folder, load, what, seeds)
     else:
         folder.write_config("\n".join(to_toml(table, values) for table, values in config.items()))
     with epoch_progress(MODELS[model].title, seeds) as on_epoch:
@@ -187,63 +185,8 @@ def _train_one(
         "model_sha256": checkpoint.weights_sha256(folder.model),
     }
     folder.write_result(result)
-    _remove_checkpoints(folder, seeds)
+    remove_checkpoints(folder, seeds)
     return result
-
-
-def _finished(folder: RunFolder, load: Callable[[int], Data], what: Result, seeds: int) -> Result:
-    """The result of a run that is finished, once its data and its model are known to be the same.
-
-    A kill may have come before its checkpoints were removed.
-    """
-    result = read_result(folder.result)
-    runs = result["runs"]
-    known = {key: result[key] for key in what}
-    if known != what or [run["seed"] for run in runs] != list(range(seeds)):
-        raise InputError(f"{folder.result} is of another run; restore it or train elsewhere")
-    prints = [run.get("data") for run in runs]
-    if not all(prints):
-        warnings.warn(
-            f"{folder.result} does not say what data it is of, as runs of earlier versions do "
-            "not: that the data are the same is not checked",
-            LGDWarning,
-            stacklevel=2,
-        )
-    elif prints != [fingerprint(load(seed)) for seed in range(seeds)]:
-        raise CheckpointError(
-            f"the data have changed since the run in {folder.path} was trained: restore them, or "
-            "train again with --overwrite or another --out"
-        )
-    _check_model(folder)
-    epochs = sum(run["epochs"] for run in runs)
-    lines = folder.metrics.read_bytes().count(b"\n") if folder.metrics.is_file() else 0
-    if lines != epochs:
-        warnings.warn(
-            f"{folder.metrics} has {lines} of {epochs} epochs, the others are lost; the model and "
-            "its result are whole",
-            LGDWarning,
-            stacklevel=2,
-        )
-    _remove_checkpoints(folder, seeds)
-    return result
-
-
-def _check_model(folder: RunFolder) -> None:
-    """See that the model of a finished run is whole, and is of this run."""
-    try:
-        _, meta = checkpoint.load_weights(folder.model)
-        config = read_config(folder.config)
-        about = {"model": config["run"]["model"], "settings": config["settings"]}
-        if found := differences({key: meta.get(key) for key in about}, about):
-            raise CheckpointError(f"{folder.model} is of another run: {'; '.join(found)}")
-        check_is_of_result(folder)
-    except CheckpointError as error:
-        raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None
-
-
-def _remove_checkpoints(folder: RunFolder, seeds: int) -> None:
-    for seed in range(seeds):
-        checkpoint.remove(folder.checkpoint(seed))
 
 
 def _factor_scores(trained: TrainedModel, data: Data, name: str, folder: RunFolder) -> Result:

@@ -18,7 +18,7 @@ from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
-from lgdgcn.tune.database import StudyAddress, database_faults, default_storage
+from lgdgcn.tune.database import StudyAddress, database_faults, default_storage, study_lock
 from lgdgcn.tune.processes import SearchJob, configure_worker, share_threads, spawn_workers
 from lgdgcn.tune.search import Finalist, SearchProblem, search, train_finalists
 from lgdgcn.tune.space import Space, default_space, read_space
@@ -50,7 +50,9 @@ def tune(
     if model not in MODELS:
         raise InputError(f"model is {model!r}; choose from {', '.join(MODELS)}")
     if seeds < LEAST_SEEDS:
-        raise InputError(f"--seeds is {seeds}; one lucky seed must not win, give at least 3")
+        raise InputError(
+            f"--seeds is {seeds}; one lucky seed must not win, give at least {LEAST_SEEDS}"
+        )
     for name, value in (("trials", trials), ("workers", workers)):
         if value < 1:
             raise InputError(f"--{name} is {value}; give at least 1")
@@ -74,7 +76,8 @@ def tune(
     job = SearchJob(problem, name, storage or default_storage(path), trials, not resume)
     with database_faults(job.storage):
         study = job.open(resume=resume)
-        _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
+        with study_lock(job.storage, name)():  # another machine may join at the same time
+            _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
         finalists = _search(job, study, workers)
         command = _command(source, model, variant, trials, seeds, space, assignments)
         file = write_preset(path, problem, study, finalists, command)
@@ -90,7 +93,8 @@ def tune(
 
 def _refuse_foreign(folder: Path) -> None:
     """Refuse a folder with files under our names and no sign that a search has made them."""
-    if any(folder.glob("study.*")) or _is_ours(folder / "trials.csv"):
+    studies = ("study.db", "study.log")  # the latter of earlier versions
+    if any((folder / name).exists() for name in studies) or _is_ours(folder / "trials.csv"):
         return
     pictures = [f"{name}.{kind}" for name in ("history", "importance") for kind in ("png", "svg")]
     for name in ("trials.csv", *pictures):

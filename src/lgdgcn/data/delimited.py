@@ -71,9 +71,9 @@ def _rows(
         for text in texts:
             yield lines.number, _split_at_blanks(path, lines.number, text)
         return
-    padded = _is_padded(first, delimiter, known)
-    reader = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=padded)
     try:
+        texts, padded = _see_padding(texts, delimiter, known)
+        reader = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=padded)
         for cells in reader:
             if len(cells) == 1 and not lines.text.strip(LAYOUT):
                 cells = []  # only blanks, not even quotes
@@ -83,7 +83,7 @@ def _rows(
             lines.row.clear()
             yield skipped + reader.line_num, cells
     except csv.Error as error:
-        raise _not_csv(path, skipped + reader.line_num, error) from None
+        raise _not_csv(path, lines.number, error) from None
 
 
 class _Lines:
@@ -167,6 +167,21 @@ def _delimiter(path: Path, first: str) -> str:
 def _first_cell(text: str, delimiter: str) -> str:
     text = text.rstrip("\r\n")
     return (re.split("[ \t]", text) if delimiter == " " else text.split(delimiter))[0]
+
+
+def _see_padding(
+    texts: Iterator[str], delimiter: str, known: Container[str]
+) -> tuple[Iterator[str], bool]:
+    """Look at the first row, which may have several lines; returns all lines again."""
+    row: list[str] = []
+
+    def seen() -> Iterator[str]:
+        for text in texts:
+            row.append(text)
+            yield text
+
+    next(csv.reader(seen(), delimiter=delimiter, skipinitialspace=True), None)  # finds its end
+    return chain(row, texts), _is_padded("".join(row), delimiter, known)
 
 
 def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:

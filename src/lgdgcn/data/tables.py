@@ -144,7 +144,7 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-            _check_count(path, len(members), len(archive.comment))
+            _check_count(path, len(members))
         size = sum(member.file_size for member in members)
         if size > MAX_BYTES:
             raise InputError(f"{path}: {size} bytes unpacked, more than {MAX_BYTES}; not read")
@@ -166,15 +166,18 @@ def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
         ) from None
 
 
-def _check_count(path: Path, found: int, comment: int) -> None:
+def _check_count(path: Path, found: int) -> None:
     """Refuse a zip directory in which a damaged length hides entries.
 
-    The end record, 22 bytes before the comment, says how many there are; ``zipfile`` skips it.
+    The end record says how many there are, which ``zipfile`` does not look at. It is near the end
+    of the file, before a comment of up to 65,535 bytes.
     """
     with open(path, "rb") as file:
-        file.seek(-22 - comment + 10, os.SEEK_END)
-        expected = int.from_bytes(file.read(2), "little")
-    if found != expected:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 22 - 65535))
+        tail = file.read()
+    start = tail.rfind(b"PK\5\6") + 10
+    expected = int.from_bytes(tail[start : start + 2], "little")
+    if found != expected and expected != 0xFFFF:  # which means that another record says it
         raise InputError(
             f"{path} is damaged: {found} of {expected} arrays are listed; save it again with "
             "numpy.savez"
@@ -248,6 +251,11 @@ def _parquet_rows(path: Path, advance: Advance) -> Iterator[tuple[int, list[str]
                     number += 1
                     yield number, list(cells)
                 advance(number, number / max(1, file.metadata.num_rows))
+            if number != file.metadata.num_rows:  # a damaged column that ends early ends them all
+                raise InputError(
+                    f"{path} is damaged: {number} of {file.metadata.num_rows} rows can be read; "
+                    "save it again as parquet"
+                )
     except (pyarrow.ArrowException, OSError, ValueError, MemoryError) as error:
         if isinstance(error, InputError):
             raise

@@ -35,7 +35,7 @@ LATENT_ENTRIES = 700_000  # in all, so that the page stays small where there are
 def check_size(trained: TrainedModel, data: Data) -> None:
     """Refuse what the page cannot show, before any work is done."""
     nodes, edges = data.x.size(0), data.edge_index.size(1) // 2
-    if trained.name not in ("lgdgcn", "disengcn"):
+    if not trained.model.num_factors:
         title = MODELS[trained.name].title
         raise InputError(f"{title} has no factors to explore; train lgdgcn or disengcn")
     if nodes > MOST_NODES:

@@ -100,7 +100,7 @@ def _untrained(trained: TrainedModel, seed: int) -> TrainedModel:
 
 def _inputs(output: NodeOutput, data: Data) -> Inputs:
     if not output.layers:
-        raise InputError("only lgdgcn and disengcn have factors to measure")
+        raise InputError("the model has no factors to measure; train lgdgcn or disengcn")
     last = output.layers[-1]
     return checked(
         last.units, data.edge_index, last.edge_factors, data.get("y_factor"), data.get("y")

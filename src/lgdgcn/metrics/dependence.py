@@ -127,7 +127,7 @@ def _distances(units: Array) -> Iterator[tuple[slice, Array]]:
 
 
 def _without_self(entries: Array, rows: slice) -> Array:
-    """Zeros for a node and itself, in index."""
+    """Set the entries of a node with itself to 0, in place."""
     here = np.arange(rows.start, rows.stop)
     entries[:, here - rows.start, here] = 0
     return entries

@@ -100,6 +100,10 @@ class Ensemble(NodeModel):
         output: NodeOutput = self._each("disentangle", x, edge_index)
         return output if pick is None else output._replace(logits=pick(output.logits))
 
+    def concerns(self) -> list[str]:
+        """Return what a user should know of the members' architecture."""
+        return self._template[0].model.concerns()
+
     def losses(self, output: NodeOutput, edge_index: Tensor) -> dict[str, Tensor]:
         """Return the members' own losses, ``[R]`` each."""
         losses: dict[str, Tensor] = self._each("losses", edge_index, output=output)
@@ -163,7 +167,10 @@ class _Methods(nn.Module):
 
 
 def _dropout(model: nn.Module) -> float:
-    return max(getattr(module, "dropout", 0.0) for module in model.modules())
+    """The highest rate in a model, of ``nn.Dropout`` or of a layer's number ``dropout``."""
+    rates = [module.p for module in model.modules() if isinstance(module, nn.Dropout)]
+    numbers = (getattr(module, "dropout", None) for module in model.modules())
+    return max([*rates, *(rate for rate in numbers if isinstance(rate, int | float))], default=0.0)
 
 
 def _tensors(model: nn.Module) -> "chain[tuple[str, Tensor]]":
@@ -174,7 +181,7 @@ class sparse_members(TorchFunctionMode):  # noqa: N801 - used like a function
     """Let many members multiply one sparse feature matrix by their own weights.
 
     Inside, a product with ``x`` is one kernel for all members. A matrix that is made anew from
-    ``x``'s places and other entries (dropout makes one) stays ``x`` itself, and the entries, one
+    ``x``'s indices and other entries (dropout makes one) stays ``x`` itself, and the entries, one
     set for every member, are remembered for the product.
 
     Args:
@@ -214,7 +221,7 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, weight: Tensor, values: Tensor | None) -> Tensor:
-        raise NotImplementedError("this product is for vmap alone")
+        raise NotImplementedError("this product is only for vmap, which replaces it")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Dropout whose random numbers are counted, not drawn: the same in a population and alone."""
+"""Dropout whose random numbers are counted, not drawn: the same in any population."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ class RandomStreams:
     """The random numbers of one epoch, one stream per member.
 
     A number depends on its member's seed, the epoch, how many dropouts came before in this pass,
-    and its place in the tensor, so a member draws the same whoever is trained beside it, and an
+    and its index in the tensor, so a member draws the same whoever is trained beside it, and an
     interrupted run goes on with the numbers it would have drawn.
 
     Args:
@@ -68,7 +68,7 @@ class _InVmap(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:
-        raise NotImplementedError("this dropout is for vmap alone")
+        raise NotImplementedError("this dropout is only for vmap, which replaces it")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

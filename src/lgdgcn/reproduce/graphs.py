@@ -13,7 +13,7 @@ from lgdgcn.data.validate import fingerprint
 from lgdgcn.reproduce.cells import Cell
 from lgdgcn.reproduce.exhibits import read_toml
 
-__all__ = ["DataTable", "Graphs", "NamedGraph", "connection_probabilities", "data_tables"]
+__all__ = ["DataTable", "Graphs", "connection_probabilities", "data_tables"]
 
 CITATION_ROWS = {  # by the name in paper/statistics.toml
     "nodes": "nodes",
@@ -24,15 +24,6 @@ CITATION_ROWS = {  # by the name in paper/statistics.toml
     "validation": "validation nodes",
     "test": "test nodes",
 }
-
-
-class NamedGraph(GraphSource):
-    """A data set by name, even if the working folder has a folder of that name."""
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether the name is a path."""
-        return "/" in self.dataset
 
 
 class Graphs:
@@ -51,7 +42,7 @@ class Graphs:
         """The canonical graph of a training, on the CPU."""
         key = self._key(cell, seed)
         if key not in self._graphs:
-            graph = NamedGraph(cell.graph, self.root, cell.split).load(seed)
+            graph = GraphSource(cell.graph, self.root, cell.split).load(seed)
             for (name, _, _), other in self._graphs.items():
                 if name == cell.graph:  # only the split differs
                     graph.x, graph.edge_index = other.x, other.edge_index
@@ -67,7 +58,7 @@ class Graphs:
         return self._fingerprints[key]
 
     def _key(self, cell: Cell, seed: int) -> tuple[str, str, int]:
-        varies = NamedGraph(cell.graph, self.root, cell.split).varies_with_seed
+        varies = GraphSource(cell.graph, self.root, cell.split).varies_with_seed
         return cell.graph, cell.split, seed if varies else 0
 
 
@@ -109,7 +100,7 @@ def _citation_graphs(table: dict[str, Any], columns: list[int], root: str | None
     header, counts = [""], {}
     for index in columns:
         header += [f"{table['columns'][index]}, {whose}" for whose in ("paper", "here")]
-        data = NamedGraph(table["graphs"][index], root).load()
+        data = GraphSource(table["graphs"][index], root).load()
         counts[index] = {
             "nodes": data.x.size(0),
             "neighbours": f"{_average_degree(data):.1f}",
@@ -130,7 +121,7 @@ def _synthetic_graphs(table: dict[str, Any], kinds: dict[str, str], root: str | 
     measured: dict[str, list[dict[str, str]]] = {kind: [] for kind in kinds}
     for kind, found in measured.items():
         for graph in table[kind]:
-            data = NamedGraph(graph, root).load()
+            data = GraphSource(graph, root).load()
             p, q = connection_probabilities(data.edge_index, data.y_factor)
             neighbours = f"{_average_degree(data):.1f}"
             found.append({"p": f"{p:.3f}", "q": f"{q:.1e}", "neighbours": neighbours})

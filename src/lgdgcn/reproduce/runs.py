@@ -185,7 +185,7 @@ class _CellTrainer(JobObserver):
                 jobs[report.index].done = True
             self.due = []
         if self.stop:
-            done = f"{self.work.finished} of {len(self.work.cost)} trainings"
+            done = f"{len(self.work.finished)} of {len(self.work.cost)} trainings"
             raise StoppedError(f"stopped after {done}", self.stop.exit_code)
 
     def on_restart(self, jobs: Sequence[Job]) -> None:
@@ -194,8 +194,7 @@ class _CellTrainer(JobObserver):
 
     def on_too_large(self, jobs: Sequence[Job], error: InputError) -> None:
         """Say which model and graph are too large."""
-        what = _label(self.trainings[jobs[0]])
-        raise InputError(f"{self.device} has too little memory for {what}; use --device cpu")
+        raise InputError(f"{_label(self.trainings[jobs[0]])}: {error}") from None
 
     def _store(self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]) -> None:
         """Score the best weights of finished members and store their runs and units."""
@@ -239,7 +238,7 @@ class _Work:
         self.done = dict.fromkeys(trainings, 0.0)
         self.total = sum(self.cost.values())
         self.total_done = 0.0
-        self.finished = 0
+        self.finished: set[Training] = set()
 
     def count(self, one: Training, report: EpochReport) -> None:
         """Count an epoch; a training that stops early has done all its work."""
@@ -247,12 +246,13 @@ class _Work:
         done = share * self.cost[one]
         self.total_done += done - self.done[one]
         self.done[one] = done
-        self.finished += report.finished
+        if report.finished:
+            self.finished.add(one)
 
     def progress(self, one: Training) -> TrainingProgress:
         """The progress while ``one`` is trained."""
         share = self.total_done / self.total
-        return TrainingProgress(share, self.finished, len(self.cost), _label(one))
+        return TrainingProgress(share, len(self.finished), len(self.cost), _label(one))
 
     @staticmethod
     def _cost(one: Training, graphs: Graphs) -> float:

@@ -53,9 +53,11 @@ class CudaGraphRunner:
 @contextmanager
 def _no_garbage_collection() -> Iterator[None]:
     """Keep the collector from freeing an earlier graph, which would spoil the recording."""
+    was_enabled = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()

@@ -69,11 +69,11 @@ def run_jobs(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -
     alike: dict[Hashable, list[Job]] = {}
     for job in jobs:
         alike.setdefault(job.batch_key, []).append(job)
-    for batch in alike.values():
+    for together in alike.values():
         free_memory(device)
-        largest = max((job.member.settings for job in batch), key=lambda settings: settings.k)
-        at_once = members_at_once(batch[0].graph, largest, device)
-        queue = deque(_batches(batch, at_once))
+        largest = max((job.member.settings for job in together), key=lambda settings: settings.k)
+        at_once = members_at_once(together[0].graph, largest, device)
+        queue = deque(_batches(together, at_once))
         while queue:
             batch = queue.popleft()
             try:

@@ -116,7 +116,7 @@ class StackedMembers:
             step=self.epoch.clone(),  # an epoch is one step
         )
         zeros = [{name: torch.zeros_like(p) for name, p in m.named_parameters()} for m in models]
-        for name in ("mean", "square"):
+        for name in self.optimizer.moments:
             moments = _joined(name, states, zeros)
             for key, parameter in single_names(dict(self.network.named_parameters())).items():
                 self.optimizer.state[parameter][name].copy_(moments[key])
@@ -136,7 +136,7 @@ class StackedMembers:
         """Return a copy of one member's tensors, named as in :class:`TrainState`."""
         parameters = single_names(dict(self.network.named_parameters()))
         groups: dict[str, Mapping[str, Tensor]] = {"model": self.weights(), "best": self.best}
-        for name in ("mean", "square"):
+        for name in self.optimizer.moments:
             groups[name] = {k: self.optimizer.state[p][name] for k, p in parameters.items()}
         return {
             f"{name}.{key}": tensor[row].detach().clone()
@@ -173,5 +173,5 @@ def _joined(
 def _check_saved(state: TrainState, model: NodeModel) -> None:
     """Refuse saved tensors that are not this model's."""
     check_like(state.weights("best"), model.state_dict(), "best weights")
-    for name in ("mean", "square"):
-        check_like(state.weights(name), dict(model.named_parameters()), "optimiser state")
+    for name in PopulationAdam.moments:
+        check_like(state.weights(name), dict(model.named_parameters()), "optimizer state")

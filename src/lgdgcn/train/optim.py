@@ -22,17 +22,19 @@ class PopulationAdam(torch.optim.Optimizer):
         lr: Learning rates ``[R]``.
         weight_decay: L2 penalties ``[R]``.
         step: How many steps each member has made before ``[R]``; counted on in place.
+
+    Attributes:
+        moments: Names of the tensors like a parameter that its state holds; checkpoints save them.
     """
+
+    moments = ("mean", "square")  # running means of the gradient and of its square
 
     def __init__(
         self, params: Iterable[Tensor], lr: Tensor, weight_decay: Tensor, step: Tensor
     ) -> None:
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "step": step})
         for parameter in self.param_groups[0]["params"]:
-            self.state[parameter] = {
-                "mean": torch.zeros_like(parameter),  # running mean of the gradient
-                "square": torch.zeros_like(parameter),  # running mean of its square
-            }
+            self.state[parameter] = {name: torch.zeros_like(parameter) for name in self.moments}
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]

@@ -49,8 +49,8 @@ def read_result(file: Path) -> dict[str, Any]:
         _refuse(file, "a run in it has no seed, epochs and scores")
     if not _is_scores(content.get("factors")) or not _is_score(content.get("mean")):
         _refuse(file, "its mean or factors are no numbers")
-    warnings = content.get("warnings", [])
-    if not isinstance(warnings, list) or not all(isinstance(text, str) for text in warnings):
+    texts = content.get("warnings", [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         _refuse(file, "its warnings are no texts")
     return content
 
@@ -124,8 +124,9 @@ def check_same(meta_old: Mapping[str, Any], meta_new: Mapping[str, Any]) -> None
     Args:
         meta_old: What the checkpoint says; keys that ``meta_new`` does not have (the epoch, the
             best score) are not compared.
-        meta_new: What this run would say: configuration, data hash, schema. Under ``versions``
-            the libraries, where a difference is only a warning.
+        meta_new: What this run would say: ``config``, ``data`` and, for label sets of different
+            sizes, ``selection``. Under ``versions`` the libraries, where a difference is only
+            a warning.
 
     Raises:
         CheckpointError: Lists everything that differs.

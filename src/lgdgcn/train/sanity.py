@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings
+from lgdgcn.config import LOSS_WEIGHTS, Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import NodeOutput, settings_of
 from lgdgcn.train.state import TrainState
@@ -133,7 +133,7 @@ def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | Non
     ]
     if "factors" in settings_of(model):
         suspects.append((0.01 / settings.tau, f"raise tau (now {settings.tau:g})"))
-        for name in ("lambda_space", "lambda_div", "lambda_edge"):
+        for name in LOSS_WEIGHTS.values():
             weight = getattr(settings, name)
             suspects.append((weight / 100, f"lower {name} (now {weight:g})"))
     times, advice = max(suspects)

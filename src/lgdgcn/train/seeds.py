@@ -19,13 +19,12 @@ from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.memory import members_at_once
 from lgdgcn.train.run_files import check_same
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.task import Task
-from lgdgcn.train.trained import TrainedModel, feature_names
+from lgdgcn.train.trained import TrainedModel, feature_names, hold_once
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["SeedResult", "summary", "train_seed", "train_seeds"]
@@ -96,12 +95,14 @@ def train_seeds(
         The result of every seed, and the model with the best validation score.
     """
     observer = _SeedObserver(folder, on_epoch, stop)
-    jobs = [Job(model, Member(settings, seed), load(seed)) for seed in seeds]
+    graphs = hold_once([load(seed) for seed in seeds])
+    jobs = [
+        Job(model, Member(settings, seed), graph) for seed, graph in zip(seeds, graphs, strict=True)
+    ]
     observer.load_states(jobs)
     run_jobs(jobs, device, observer)
     if folder is not None:
-        at_once = members_at_once(jobs[0].graph, settings, device)
-        folder.sort_metrics(_training_order(seeds, at_once))
+        folder.sort_metrics(_training_order(observer.batches))
     assert observer.best is not None
     return observer.results, observer.best
 
@@ -133,10 +134,12 @@ class _SeedObserver(JobObserver):
         self.folder, self.report, self.stop = folder, on_epoch, stop
         self.results: list[SeedResult] = []
         self.best: TrainedModel | None = None
+        self.batches: list[list[int]] = []  # seeds that were trained in one pass
         self._identities: dict[int, dict[str, Any]] = {}
 
     def load_states(self, jobs: Sequence[Job]) -> None:
         """Let jobs go on from their checkpoints; later lines of their logs are dropped."""
+        epochs: dict[int, int] = {}
         for job in jobs:
             seed = job.member.seed
             identity = self._identities[seed] = _identity(job)
@@ -148,8 +151,9 @@ class _SeedObserver(JobObserver):
                 tensors, meta = saved
                 check_same(meta, identity)
                 job.state = _saved_state(meta, tensors, self.folder.checkpoint(seed))
-            epoch = 0 if job.state is None else job.state.epoch
-            self.folder.truncate_metrics(partial(_is_known, seed=seed, epoch=epoch))
+            epochs[seed] = 0 if job.state is None else job.state.epoch
+        if self.folder is not None:
+            self.folder.truncate_metrics(partial(_is_known, epochs=epochs))
 
     def on_restart(self, jobs: Sequence[Job]) -> None:
         """Go back to the last checkpoints."""
@@ -181,6 +185,7 @@ class _SeedObserver(JobObserver):
 
     def on_end(self, jobs: Sequence[Job], trainer: Trainer) -> None:
         """Score the best weights of every seed and keep the best model of all."""
+        self.batches.append([job.member.seed for job in jobs])
         for index, job in enumerate(jobs):
             graph, state = trainer.graphs[index], trainer.states[index]
             trained = TrainedModel(
@@ -229,7 +234,8 @@ class _SeedObserver(JobObserver):
         for report in reports:
             every = jobs[report.index].member.settings.checkpoint_every
             epoch = report.state.epoch
-            if stopping or report.finished or epoch == 1 or epoch % every == 0:
+            is_due = stopping or report.finished or epoch == 1 or epoch % every == 0
+            if is_due and not trainer.states[report.index].diverged:  # its weights are spoilt
                 due.add(report.index)
         for index in sorted(due):
             state, seed = trainer.state(index), jobs[index].member.seed
@@ -290,25 +296,25 @@ def _saved_state(meta: Mapping[str, Any], tensors: dict[str, Tensor], path: Path
         ) from None
 
 
-def _is_known(line: dict[str, Any], seed: int, epoch: int) -> bool:
-    """Whether a line of the log is of another seed, or of an epoch that this one has behind it."""
+def _is_known(line: dict[str, Any], epochs: Mapping[int, int]) -> bool:
+    """Whether a line of the log is of another seed, or of an epoch that its seed has behind it."""
     of_seed, of_epoch = line.get("seed"), line.get("epoch")
     if type(of_seed) is not int or type(of_epoch) is not int:
         return False
-    return of_seed != seed or of_epoch <= epoch
+    return of_epoch <= epochs.get(of_seed, of_epoch)
 
 
 def _training_order(
-    seeds: Sequence[int], at_once: int
+    batches: Sequence[Sequence[int]],
 ) -> Callable[[dict[str, Any]], tuple[int, ...]]:
     """Return a sort key that brings the log into the order of a run that was never killed.
 
     After a kill between the checkpoints of two seeds, one of them catches up with the other.
     """
-    order = {seed: index for index, seed in enumerate(seeds)}
+    order = {seed: (b, i) for b, seeds in enumerate(batches) for i, seed in enumerate(seeds)}
 
     def key(line: dict[str, Any]) -> tuple[int, ...]:
-        index = order.get(line["seed"])
-        return (-1,) if index is None else (index // at_once, line["epoch"], index)
+        batch, index = order.get(line["seed"], (-1, 0))
+        return (batch, line["epoch"], index)
 
     return key

@@ -20,7 +20,7 @@ from lgdgcn.storage import to_json
 from lgdgcn.train.checkpoint import check_like, load_weights, save_weights
 from lgdgcn.train.task import Task
 
-__all__ = ["TrainedModel", "feature_names", "prepared", "prepared_alike"]
+__all__ = ["TrainedModel", "feature_names", "hold_once", "prepared", "prepared_alike"]
 
 # What reading a made-up description may raise
 _NO_MODEL = (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, RuntimeError)
@@ -208,11 +208,38 @@ def prepared(
 
 def prepared_alike(graphs: Sequence[Data], settings: Settings, device: torch.device) -> list[Data]:
     """The same for several splits of one graph, whose features and edges are held once."""
-    distinct = {id(graph): graph for graph in graphs}
-    ready = {key: prepared(graph, settings, device) for key, graph in distinct.items()}
-    first = next(iter(ready.values()))
-    for graph in ready.values():
-        if not torch.equal(graph.edge_index, first.edge_index):
-            raise InputError("the seeds' graphs differ; only their splits may")
-        graph.x, graph.edge_index = first.x, first.edge_index
+    graphs = hold_once(graphs)
+    first = prepared(graphs[0], settings, device)
+    ready = {id(graphs[0]): first}
+    for graph in graphs:
+        if id(graph) not in ready:
+            other = copy(graph)
+            other.x, other.edge_index = first.x, first.edge_index
+            ready[id(graph)] = other.to(device)
     return [ready[id(graph)] for graph in graphs]
+
+
+def hold_once(graphs: Sequence[Data]) -> list[Data]:
+    """Return splits of one graph that share its features and edges.
+
+    Raises:
+        InputError: They are not of one graph.
+    """
+    first, shared = graphs[0], []
+    for graph in graphs:
+        if graph.x is not first.x or graph.edge_index is not first.edge_index:
+            if not _is_same(graph.x, first.x) or not _is_same(graph.edge_index, first.edge_index):
+                raise InputError("the seeds' graphs differ; only their splits may")
+            graph = copy(graph)
+            graph.x, graph.edge_index = first.x, first.edge_index
+        shared.append(graph)
+    return shared
+
+
+def _is_same(a: Tensor, b: Tensor) -> bool:
+    if a.layout != b.layout or a.shape != b.shape:
+        return False
+    if a.layout == torch.sparse_csr:
+        parts = ((t.crow_indices(), t.col_indices(), t.values()) for t in (a, b))
+        return all(map(torch.equal, *parts))
+    return torch.equal(a, b)

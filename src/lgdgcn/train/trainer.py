@@ -84,7 +84,7 @@ class Trainer:
                 on_report(report)
 
     def epoch(self) -> list[EpochReport]:
-        """Train all unfinished members for one epoch, on a GPU for a few, and report each."""
+        """Train all unfinished members for one epoch (several on a GPU), and report each."""
         start = time.perf_counter()
         host_reads = self._runner.run()
         seconds = (time.perf_counter() - start) / (len(host_reads) * len(self.indices))

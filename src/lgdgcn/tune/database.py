@@ -123,7 +123,7 @@ def default_storage(folder: Path) -> str:
     file = folder / "study.db"
     if not file.exists():
         _refuse_journal(folder / "study.log")
-    return str(file)
+    return str(file) if file.is_absolute() else f"./{file}"  # never like an address
 
 
 def _refuse_journal(path: Path) -> None:
