@@ -44,47 +44,51 @@ class _RowArrays(NamedTuple):
 
     row_ptr: Array
     column: Array
-    value: Array
+    value: Array  # [1, nnz], or [R, nnz] where every member has own values
 
 
-_cache: TensorCache[tuple[_RowArrays, _RowArrays]] = TensorCache()
+_cache: TensorCache[tuple[_RowArrays, _RowArrays, Tensor]] = TensorCache()
 
 
 def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     """See `lgdgcn.kernels.matmul`."""
-    if values is not None:  # never the case in training, where members take turns on the CPU
-        return reference.matmul(x, weight, values)
     if x.layout != torch.sparse_csr:
         return torch.matmul(x, weight)
-    out: Tensor = _Matmul.apply(x, weight)  # type: ignore[no-untyped-call]
+    rows, columns, order = _row_arrays(x, weight.dtype)
+    if values is not None:
+        own = values.detach().to(weight.dtype)
+        rows = rows._replace(value=to_numpy(own))
+        columns = columns._replace(value=to_numpy(own[:, order]))
+    out: Tensor = _Matmul.apply(weight, rows, columns)  # type: ignore[no-untyped-call]
     return out
 
 
 class _Matmul(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        rows, ctx.columns = _row_arrays(x, weight.dtype)
+    def forward(ctx: Any, weight: Tensor, rows: _RowArrays, columns: _RowArrays) -> Tensor:
+        ctx.columns = columns
         return _multiply(rows, weight)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        return None, _multiply(ctx.columns, grads[0])  # the gradient of W is x^T g
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return _multiply(ctx.columns, grads[0]), None, None  # the gradient of W is x^T g
 
 
-def _row_arrays(x: Tensor, dtype: torch.dtype) -> tuple[_RowArrays, _RowArrays]:
-    """The rows of x and of its transpose as arrays."""
+def _row_arrays(x: Tensor, dtype: torch.dtype) -> tuple[_RowArrays, _RowArrays, Tensor]:
+    """The rows of x and of its transpose, and where x has the values of the latter."""
 
-    def build() -> tuple[_RowArrays, _RowArrays]:
+    def build() -> tuple[_RowArrays, _RowArrays, Tensor]:
         rows, columns = rows_and_transpose(x)
-        return _to_arrays(rows, dtype), _to_arrays(columns, dtype)
+        return _to_arrays(rows, dtype), _to_arrays(columns, dtype), columns.order
 
     return _cache.get(x, dtype, build)
 
 
 def _to_arrays(rows: CompressedRows, dtype: torch.dtype) -> _RowArrays:
-    index = rows.row_ptr.long(), rows.column.long()
-    return _RowArrays(*(to_numpy(tensor) for tensor in (*index, rows.value.to(dtype))))
+    value = rows.value.to(dtype).unsqueeze(0)
+    parts = rows.row_ptr.long(), rows.column.long(), value
+    return _RowArrays(*(to_numpy(tensor) for tensor in parts))
 
 
 def _multiply(rows: _RowArrays, dense: Tensor) -> Tensor:
@@ -116,11 +120,13 @@ def _multiply_rows(
     for v in range(start, stop):
         member = v // nodes
         i, offset = v - member * nodes, member * dense.shape[1]
+        own = value[min(member, len(value) - 1)]
         for block in range(blocks):
             total = zeros
             for e in range(row_ptr[i], row_ptr[i + 1]):
-                row = load(dense, (offset + column[e]) * blocks + block, shape)
-                total = mul_add(broadcast(value[e], shape), row, total)
+                if own[e] != 0:  # many entries are dropped in training
+                    row = load(dense, (offset + column[e]) * blocks + block, shape)
+                    total = mul_add(broadcast(own[e], shape), row, total)
             store(out, v * blocks + block, total)
 
 

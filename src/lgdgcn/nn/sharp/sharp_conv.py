@@ -6,7 +6,7 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
-from lgdgcn.nn.sharp.class_units import vote
+from lgdgcn.nn.sharp.class_units import class_units, vote
 from lgdgcn.nn.sharp.edge_mixture import edge_loss
 
 __all__ = ["SharpConv"]
@@ -43,7 +43,12 @@ class SharpConv(LGDConv):
         return self.projection.scores(x)
 
     def route(self, z: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-        """Let neighbours vote, T rounds; return class units and edge probabilities."""
+        """Let neighbours vote, T rounds; return class units and edge probabilities.
+
+        Without votes nothing in a training step depends on the probabilities, ``[*, 0, M]`` then.
+        """
+        if self.training and self.iterations == 0:
+            return class_units(z), z.new_empty(*z.shape[:-3], 0, self.factors)
         return vote(z, edge_index, self.iterations, self.tau)
 
     def losses(self, output: Disentangled, edge_index: Tensor) -> dict[str, Tensor]:
