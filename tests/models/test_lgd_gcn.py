@@ -346,7 +346,7 @@ def test_reset_parameters_starts_over():
 def test_what_the_factors_add_makes_up_a_labels_score(variant):
     data = toy_graph(dtype=torch.float64)
     model = network(variant=variant)
-    model.begin(torch.nn.functional.one_hot(data.y, 3))
+    model.begin(torch.nn.functional.one_hot(data.y, 3), data.x, data.edge_index)
     with torch.no_grad():
         logits, layers = model.disentangle(data.x, data.edge_index)
         label = torch.randint(3, (36,))
@@ -358,18 +358,19 @@ def test_what_the_factors_add_makes_up_a_labels_score(variant):
 
 
 def test_label_groups_are_a_switch():
-    y = torch.nn.functional.one_hot(toy_graph().y, 3)
+    data = toy_graph(dtype=torch.float64)
+    y = torch.nn.functional.one_hot(data.y, 3)
     models = [network(variant="sharp", label_groups=groups) for groups in (True, False)]
     before = models[1].classifier.shares()
     for model in models:
-        model.begin(y)
+        model.begin(y, data.x, data.edge_index)
     # all three labels exclude each other: one factor has nearly all of each
     certain = models[0].classifier.shares().view(3, 4, 6).sum(-1).amax(-1)
     assert (certain > 0.95).all()
     assert torch.equal(models[1].classifier.shares(), before)
     paper = network()
     weight = paper.classifier.weight.clone()
-    paper.begin(y)
+    paper.begin(y, data.x, data.edge_index)
     assert torch.equal(paper.classifier.weight, weight)
 
 

@@ -45,8 +45,14 @@ class NodeModel(nn.Module):
     views = 1
     is_random_from_start = False
 
-    def begin(self, y: Tensor) -> None:
-        """Prepare new weights for the training nodes' label sets ``[n, C]``, 0 or 1 each."""
+    def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
+        """Prepare new weights for the graph that they are trained on.
+
+        Args:
+            y: Label sets of the training nodes, 0 or 1 each. Shape ``[n, C]``.
+            x: Features of all nodes, dense or sparse. Shape ``[N, F]``.
+            edge_index: Edges. Shape ``[2, E]``.
+        """
 
     def factors(
         self,

@@ -130,10 +130,12 @@ class SharpGCN(LGDGCN):
         """The classifier."""
         return cast("LabelHead", self.classifier)
 
-    def begin(self, y: Tensor) -> None:
-        """Give labels that exclude each other on the training nodes ``[n, C]`` one factor."""
+    def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
+        """Give labels that exclude each other on the training nodes one factor."""
         if self.label_groups or not self.multi_label:
             self.head.begin(y, self.num_factors)
+        if self.encoder is not None:
+            self.encoder.begin(x, normalized_adjacency(edge_index, x.size(0)))
 
     def factors(
         self,

@@ -35,7 +35,7 @@ class MemberBatchNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Normalise the nodes' vectors."""
         if self.training:
-            mean, variance = x.mean(-2), x.var(-2, unbiased=False)  # [*, V, C]
+            variance, mean = torch.var_mean(x, -2, unbiased=False)  # [*, V, C]
             nodes = x.size(-2)
             with torch.no_grad():
                 unbiased = variance.mean(-2) * (nodes / max(1, nodes - 1))
@@ -45,7 +45,7 @@ class MemberBatchNorm(nn.Module):
             mean, variance = self.mean.unsqueeze(-2), self.variance.unsqueeze(-2)  # [*, 1, C]
         scale = self.weight.unsqueeze(-2) * (variance + _SMALLEST).rsqrt()
         shift = self.bias.unsqueeze(-2) - mean * scale
-        return x * scale.unsqueeze(-2) + shift.unsqueeze(-2)
+        return torch.addcmul(shift.unsqueeze(-2), x, scale.unsqueeze(-2))
 
 
 _MOMENTUM = 0.1

@@ -56,8 +56,10 @@ def new_model(name: str, member: Member, graph: Data, outputs: int) -> NodeModel
         outputs,
         multi_label=known.dim() == 2,
     )
-    model.begin(F.one_hot(known, outputs) if known.dim() == 1 else known)
-    return model.to(graph.x.device, graph.x.dtype)
+    model = model.to(graph.x.device, graph.x.dtype)
+    label_sets = F.one_hot(known, outputs) if known.dim() == 1 else known
+    model.begin(label_sets.cpu(), graph.x, graph.edge_index)
+    return model
 
 
 def with_weights(model: NodeModel, state: TrainState, name: str) -> NodeModel:

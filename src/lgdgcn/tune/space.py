@@ -90,7 +90,14 @@ def read_space(path: Path) -> Space:
 def default_space(model: str, multi_label: bool, variant: str | None = None) -> Space:
     """The shipped search space of a model: the paper's ranges, or its variant's own."""
     folder = resources.files("lgdgcn") / "tune" / "spaces"
-    names = [f"{model}-{variant}", *([f"{model}-multilabel"] if multi_label else []), model]
+    names = [f"{model}-{variant}", model]
+    if multi_label:
+        names = [
+            f"{model}-{variant}-multilabel",
+            f"{model}-{variant}",
+            f"{model}-multilabel",
+            model,
+        ]
     for name in names:
         file = folder / f"{name}.toml"
         if file.is_file():

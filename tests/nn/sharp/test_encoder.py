@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from lgdgcn.errors import InputError
 from lgdgcn.nn import PropagationEncoder, normalized_adjacency
 from lgdgcn.nn.dropout import RandomStreams
+from lgdgcn.nn.propagation import mean_of_hops, propagate
 from models.toy import toy_graph
 
 
@@ -55,8 +55,29 @@ def test_views_differ_in_training_and_agree_otherwise(order, sparse):
     assert torch.equal(same[0, 0], same[0, 1])
 
 
-def test_batch_norm_needs_propagated_features():
-    with pytest.raises(InputError, match="propagate=features"):
-        encoder(batch_norm=True)
-    x, graph = case(torch.float32)
-    assert encoder(batch_norm=True, order="features")(x, graph, 2).shape == (2, 36, 8)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_batch_norm(sparse):
+    x, graph = case(torch.float64)
+    given = x.to_sparse_csr() if sparse else x
+    first = encoder(batch_norm=True, order="features").double()
+    assert first(given, graph, 2).shape == (2, 36, 8)
+    network = encoder(batch_norm=True, order="hidden").double()
+    network.begin(given, graph)
+    propagated = propagate(x, graph, mean_of_hops(network.hops, x))
+    spread = propagated.sub(propagated.mean(0)).square().mean(0).sqrt()
+    torch.testing.assert_close(network.input_scale * spread, torch.ones_like(spread))
+    torch.nn.init.uniform_(network.gate)
+    seen = []
+    network.hidden_norm.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    network.eval()(given, graph, 1)
+    wanted = 0.6 * (propagated * network.gate / spread) @ network.weight + network.bias
+    torch.testing.assert_close(seen[0][0], wanted.relu())
+
+
+def test_a_feature_that_is_the_same_everywhere_has_no_spread():
+    x, graph = case(torch.float64)
+    x[:, 1] = 0
+    network = encoder(batch_norm=True, order="hidden").double()
+    network.begin(x, graph)
+    assert network.input_scale[1] == 0
+    assert network.input_scale.isfinite().all()

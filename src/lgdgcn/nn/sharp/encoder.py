@@ -7,7 +7,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from lgdgcn.errors import InputError
 from lgdgcn.kernels import matmul
 from lgdgcn.nn.batch_norm import MemberBatchNorm
 from lgdgcn.nn.dropout import dropout
@@ -17,6 +16,8 @@ __all__ = ["HopWeights", "PropagationEncoder", "PropagationOrder"]
 
 PropagationOrder = Literal["hidden", "features"]
 HopWeights = Literal["mean", "learned", "signed"]
+
+_COLUMNS = 64  # features that are propagated at once
 
 
 class PropagationEncoder(nn.Module):
@@ -38,7 +39,10 @@ class PropagationEncoder(nn.Module):
         drop_nodes: Probability to drop a node in a view.
         input_dropout: Dropout of single features.
         dropout: Dropout of hidden channels.
-        batch_norm: Whether the input of both layers is normalised; needs ``order="features"``.
+        batch_norm: Whether the input of this layer and the next is normalised. With
+            ``order="hidden"`` there are no propagated features to normalise: a feature is divided
+            by the standard deviation that it would have (:meth:`begin`), and the learned scale of
+            batch norm is a gate of every feature.
 
     Shapes:
         - **input:** features ``[N, F]``, dense or sparse
@@ -47,6 +51,7 @@ class PropagationEncoder(nn.Module):
 
     node_rate: Tensor
     input_rate: Tensor
+    input_scale: Tensor | None
 
     def __init__(
         self,
@@ -61,8 +66,6 @@ class PropagationEncoder(nn.Module):
         batch_norm: bool = False,
     ) -> None:
         super().__init__()
-        if batch_norm and order != "features":
-            raise InputError("batch_norm normalises propagated features; use propagate=features")
         self.hops = hops
         self.order = order
         self.hop_weights = hop_weights
@@ -71,8 +74,12 @@ class PropagationEncoder(nn.Module):
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(out_channels))
         self.hop_scores = nn.Parameter(torch.empty(hops + 1)) if hop_weights != "mean" else None
-        self.input_norm = MemberBatchNorm(in_channels) if batch_norm else None
+        by_feature = batch_norm and order == "features"
+        self.input_norm = MemberBatchNorm(in_channels) if by_feature else None
         self.hidden_norm = MemberBatchNorm(out_channels) if batch_norm else None
+        is_gated = batch_norm and order == "hidden"
+        self.gate = nn.Parameter(torch.empty(in_channels)) if is_gated else None
+        self.register_buffer("input_scale", torch.ones(in_channels) if is_gated else None)
         # buffers, so that the members of a population can have a rate each
         for name, rate in (("node_rate", drop_nodes), ("input_rate", input_dropout)):
             self.register_buffer(name, torch.tensor(rate, dtype=torch.float64), persistent=False)
@@ -86,6 +93,8 @@ class PropagationEncoder(nn.Module):
         if self.hop_scores is not None:
             equal = 0.0 if self.hop_weights == "learned" else 1 / (self.hops + 1)
             nn.init.constant_(self.hop_scores, equal)
+        if self.gate is not None:
+            nn.init.ones_(self.gate)
 
     def hop_shares(self) -> Tensor:
         """The weights of hops 0 to K, ``[*, K + 1]``."""
@@ -93,24 +102,37 @@ class PropagationEncoder(nn.Module):
             return self.bias.new_full((self.hops + 1,), 1 / (self.hops + 1))
         return self.hop_scores.softmax(-1) if self.hop_weights == "learned" else self.hop_scores
 
+    @torch.no_grad()
+    def begin(self, x: Tensor, graph: Propagator) -> None:
+        """Find what every feature is multiplied by, where it is: its inverse spread."""
+        if self.input_scale is None:
+            return
+        for start in range(0, x.size(1), _COLUMNS):  # some at a time, as x may be sparse and wide
+            columns = torch.arange(start, min(start + _COLUMNS, x.size(1)), device=x.device)
+            chosen = torch.zeros(x.size(1), len(columns), dtype=x.dtype, device=x.device)
+            chosen[columns, columns - start] = 1
+            spread = propagate(matmul(x, chosen), graph, self.hop_shares()).std(-2, unbiased=False)
+            self.input_scale[columns] = torch.where(spread > 0, 1 / spread, 0)
+
     def forward(self, x: Tensor, graph: Propagator, views: int) -> Tensor:
         """Return the hidden vectors of every node in so many views."""
         shares = self.hop_shares()
         shares = shares.unsqueeze(-2) if shares.dim() > 1 else shares  # for all views of a member
         if self.order == "features":
-            # 1. drop nodes and propagate; 2. drop and normalise features; 3. project
+            # 1. drop nodes and propagate; 2. normalise and drop features; 3. project
             dense = x.to_dense() if x.layout != torch.strided else x
             dense = dense.expand(*self.bias.shape[:-1], views, *dense.shape)  # [*, V, N, F]
             h = propagate(drop_nodes(dense, self.node_rate, self.training), graph, shares)
-            h = dropout(h, self.input_rate, self.training)
             h = h if self.input_norm is None else self.input_norm(h)
+            h = dropout(h, self.input_rate, self.training)
             h = h @ self.weight.unsqueeze(-3)  # [*, V, N, C]
         else:
             # 1. drop features and project; 2. drop nodes and propagate
             h = drop_nodes(self._project(x, views), self.node_rate, self.training)
             h = propagate(h, graph, shares)
-        h = dropout((h + self.bias[..., None, None, :]).relu(), self.dropout, self.training)
-        return h if self.hidden_norm is None else self.hidden_norm(h)
+        h = (h + self.bias[..., None, None, :]).relu()
+        h = h if self.hidden_norm is None else self.hidden_norm(h)
+        return dropout(h, self.dropout, self.training)
 
     def merge_members(self, members: Sequence["PropagationEncoder"]) -> None:
         """Drop features if any member does."""
@@ -118,11 +140,13 @@ class PropagationEncoder(nn.Module):
 
     def _project(self, x: Tensor, views: int) -> Tensor:
         """Multiply features by weights, each view with features of its own dropped."""
-        lead = self.weight.shape[:-2]
+        lead, weight = self.weight.shape[:-2], self.weight
+        if self.gate is not None and self.input_scale is not None:
+            weight = weight * (self.gate * self.input_scale).unsqueeze(-1)
         if not self.training or not self.has_input_dropout:
-            h = matmul(x, self.weight)  # [*, N, C]
+            h = matmul(x, weight)  # [*, N, C]
             return h.unsqueeze(-3).expand(*lead, views, *h.shape[-2:])
-        members = self.weight.expand(*(lead or (1,)), *self.weight.shape[-2:])  # [R, F, C]
+        members = weight.expand(*(lead or (1,)), *weight.shape[-2:])  # [R, F, C]
         weight = members.repeat_interleave(views, 0)
         if x.layout == torch.sparse_csr:
             values = x.values().expand(len(members), views, -1)
