@@ -36,7 +36,7 @@ def test_without_a_name_it_lies_in_the_run_folder_until_that_is_trained_again(tm
 
 def test_what_cannot_be_measured(finished, tmp_path):
     call("measure", tmp_path / "x").refused("holds no finished run")
-    call("measure", finished[0] / "compared/gcn").refused("only lgdgcn and disengcn")
+    call("measure", finished[0] / "compared/gcn").refused("no factors to measure")
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path, tmp_path / "file/m.json"):
         call("measure", finished[0], "--out", place).refused("cannot write")

@@ -77,5 +77,5 @@ def test_a_graph_without_factors_gives_a_subset():
 
 
 def test_models_without_factors_are_refused():
-    with pytest.raises(InputError, match="only lgdgcn and disengcn"):
+    with pytest.raises(InputError, match="the model has no factors to measure"):
         measure(network("gcn"), DATA)
