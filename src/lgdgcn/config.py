@@ -146,6 +146,18 @@ class Settings:
     sharpening: float = _number(
         0.5, "temperature of what views agree on (sharp)", above=0, high=1, per_member=True
     )
+    structure: str = _choice(
+        "none",
+        "propagate along edges weighed by agreement, latent neighbours, or both (sharp)",
+        ("none", "local", "global", "both"),
+    )
+    structure_neighbours: int = _number(
+        10, "latent neighbours to propagate along (sharp)", low=1, high=1000
+    )
+    structure_weight: float = _number(
+        0.3, "weight of latent neighbours (sharp)", low=0, high=1e6, per_member=True
+    )
+    refresh_every: int = _number(50, "epochs between two looks at the structure (sharp)", low=1)
     # Baselines
     heads: int = _number(8, "attention heads (gat)", low=1, high=_LARGEST, models=("gat",))
     kernel_size: int = _number(

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from lgdgcn.nn.dropout import RandomStreams
-from lgdgcn.nn.propagation import drop_nodes, normalized_adjacency, propagate
+from lgdgcn.nn.propagation import Propagator, drop_nodes, normalized_adjacency, propagate
 from literal import propagation as literal
 from literal.seeds import seeds
 
@@ -17,11 +17,10 @@ def some_edges(seed):
     return torch.tensor(pairs + [p[::-1] for p in pairs]).T
 
 
-def dense(graph, index=0):
+def dense(graph):
     matrix = torch.zeros(NODES, NODES, dtype=graph.value.dtype)
     rows = torch.repeat_interleave(graph.row_ptr.diff())
-    matrix[rows, graph.column] = graph.value[index]
-    return matrix
+    return matrix.index_put((rows, graph.column), graph.value, accumulate=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -32,7 +31,8 @@ def test_the_adjacency_is_the_literal_one(seed):
     graph = normalized_adjacency(edges[:, order], NODES, weight[:, order])
     for index in range(2):
         want = literal.normalized(edges.T.tolist(), NODES, weight[index].tolist())
-        torch.testing.assert_close(dense(graph, index), torch.tensor(want, dtype=torch.float64))
+        own = Propagator(*(part[index] for part in graph))
+        torch.testing.assert_close(dense(own), torch.tensor(want, dtype=torch.float64))
     plain = literal.normalized(edges.T.tolist(), NODES)
     torch.testing.assert_close(dense(normalized_adjacency(edges, NODES)), torch.tensor(plain))
 
@@ -45,6 +45,21 @@ def test_weights_of_all_or_of_each_set(seed):
     for a in range(2):
         for b in range(3):
             torch.testing.assert_close(found[a, b], propagate(x[a, b], graph, weights[a, b]))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_matrix_for_each_member(seed):
+    edges = torch.stack([some_edges(seed)[:, :6], some_edges(seed + 1)[:, :6]])
+    edges = torch.cat([edges, edges.flip(1)], -1)  # one direction may come twice
+    graph = normalized_adjacency(edges, NODES, torch.rand(2, 6).repeat(1, 2))
+    x, weights = torch.rand(2, 3, NODES, 4), torch.rand(2, 1, 5)
+    found = propagate(x, graph, weights)
+    for member in range(2):
+        own = Propagator(*(part[member] for part in graph))
+        torch.testing.assert_close(found[member], propagate(x[member], own, weights[member, 0]))
+        literal_rows = dense(own).tolist()
+        want = literal.average(literal_rows, x[member, 1].tolist(), weights[member, 0].tolist())
+        torch.testing.assert_close(found[member, 1], torch.tensor(want))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -178,10 +178,9 @@ def propagate(x: Tensor, row_ptr: Tensor, column: Tensor, value: Tensor, weights
 
     Args:
         x: `[B, N, C]` B sets of rows, such as the views of all members; differentiable.
-        row_ptr: `[N+1]` row boundaries of A.
-        column: `[nnz]` columns of A, the same for all sets.
-        value: `[G, nnz]` entries of A, the same in both directions. Each of the G matrices is for
-            B / G sets in a row.
+        row_ptr: `[G, N+1]` row boundaries of A. Each of G matrices is for B / G sets in a row.
+        column: `[G, nnz]` columns of A; one may stand in a row several times.
+        value: `[G, nnz]` entries of A, the same in both directions.
         weights: `[B, K+1]` weights of hops 0 to K; differentiable.
 
     Returns:
@@ -190,15 +189,20 @@ def propagate(x: Tensor, row_ptr: Tensor, column: Tensor, value: Tensor, weights
     Raises:
         InputError: If the shapes do not fit.
     """
-    sets, nnz = x.size(0), column.numel()
-    fits = x.dim() == 3 and row_ptr.numel() == x.size(1) + 1 and weights.dim() == 2
+    sets, graphs = x.size(0), len(row_ptr)
+    fits = x.dim() == 3 and row_ptr.size(-1) == x.size(1) + 1 and weights.dim() == 2
     if not fits or len(weights) != sets or weights.size(1) < 1:
         raise InputError(
             f"x has shape {tuple(x.shape)} and weights {tuple(weights.shape)}; they must be "
-            f"[B, N, C] with N = {row_ptr.numel() - 1} and [B, K + 1]"
+            f"[B, N, C] with N = {row_ptr.size(-1) - 1} and [B, K + 1]"
         )
-    if value.dim() != 2 or value.size(1) != nnz or len(value) < 1 or sets % len(value):
-        raise InputError(f"value has shape {tuple(value.shape)}; it must be [G, {nnz}], G | {sets}")
+    shapes = [tuple(part.shape) for part in (row_ptr, column, value)]
+    if row_ptr.dim() != 2 or shapes[1] != (graphs, column.size(-1)) or shapes[2] != shapes[1]:
+        raise InputError(
+            f"row_ptr, column and value are {shapes}; they must be [G, N + 1] and [G, nnz]"
+        )
+    if graphs < 1 or sets % graphs:
+        raise InputError(f"{graphs} matrices for {sets} sets; each must be for as many sets")
     out: Tensor = backend("propagate", x)(x, row_ptr, column, value.detach(), weights)
     return out
 

@@ -201,9 +201,21 @@ def aggregate(
 
 def propagate(x: Tensor, row_ptr: Tensor, column: Tensor, value: Tensor, weights: Tensor) -> Tensor:
     """See `lgdgcn.kernels.propagate`."""
+    if not x.numel():
+        return x * weights[:, :1, None]
+    parts = zip(x.chunk(len(value)), weights.chunk(len(value)), strict=True)
+    graphs = zip(row_ptr, column, value, strict=True)
+    averages = [_propagate(*part, *graph) for part, graph in zip(parts, graphs, strict=True)]
+    return torch.cat(averages)
+
+
+def _propagate(
+    x: Tensor, weights: Tensor, row_ptr: Tensor, column: Tensor, value: Tensor
+) -> Tensor:
+    """Average the hops of all sets along one matrix."""
     hop, wide = _wide(x), _wide(x).dtype
     target = torch.repeat_interleave(row_ptr.diff(), output_size=column.numel())  # [nnz]
-    share = value.repeat_interleave(len(x) // len(value), 0).to(wide).unsqueeze(-1)  # [B, nnz, 1]
+    share = value.to(wide).unsqueeze(-1)  # [nnz, 1]
     scale = weights.to(wide)[..., None, None]  # [B, K + 1, 1, 1]
     total = scale[:, 0] * hop
     for k in range(1, weights.size(1)):

@@ -1,6 +1,6 @@
 """What every model is to the trainer, the commands and the estimator."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from torch import Tensor, nn
@@ -35,6 +35,7 @@ class NodeModel(nn.Module):
             other models are run member by member, see :func:`lgdgcn.models.population.stack`.
         can_be_captured: Whether a GPU can record a training epoch as a CUDA graph.
         views: Random views of the graph that a training step scores the nodes in.
+        refresh_every: Epochs between two calls of :meth:`refresh`; 0 for none.
         is_random_from_start: Whether training differs from evaluation before the first layer, so
             that no layer of an evaluation can be reused by the next step.
     """
@@ -43,6 +44,7 @@ class NodeModel(nn.Module):
     is_batched = False
     can_be_captured = True
     views = 1
+    refresh_every = 0
     is_random_from_start = False
 
     def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
@@ -103,6 +105,22 @@ class NodeModel(nn.Module):
 
     def update_statistics(self, output: NodeOutput, moment: Moment) -> None:
         """Update what is not learned by gradients, at a moment of a training step."""
+
+    def refresh(self, x: Tensor, edge_index: Tensor, due: Tensor) -> None:
+        """Change buffers that depend on the whole graph, every ``refresh_every`` epochs.
+
+        Args:
+            x: Features. Shape ``[N, F]``.
+            edge_index: Edges. Shape ``[2, E]``.
+            due: The members whose time it is ``[R]``.
+        """
+
+    def adapted(self, x: Tensor, edge_index: Tensor) -> "NodeModel":
+        """Return the model for a graph that it may not be trained on; itself by default."""
+        return self
+
+    def resize(self, saved: Mapping[str, Tensor]) -> None:
+        """Give buffers whose size depends on the graph that of the saved tensors, by name."""
 
     def factor_shares(self, units: Tensor, label: Tensor) -> Tensor | None:
         """Return what each factor adds to one label's score of every node ``[N, M]``."""

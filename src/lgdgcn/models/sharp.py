@@ -1,6 +1,7 @@
 """The sharp variant's network: class units, edges as evidence, labels that own factors."""
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -13,13 +14,17 @@ from lgdgcn.nn import (
     Disentangled,
     LabelHead,
     PropagationEncoder,
+    PropagationGraph,
     SharpConv,
     consistency_loss,
     normalized_adjacency,
 )
 from lgdgcn.nn.sharp.encoder import HopWeights, PropagationOrder
+from lgdgcn.nn.sharp.structure import Structure
 
 __all__ = ["SharpGCN"]
+
+_REFRESHES = 2  # of a graph that was not trained on, after its plain edges
 
 _copies: TensorCache[Tensor] = TensorCache()
 
@@ -48,6 +53,11 @@ class SharpGCN(LGDGCN):
         batch_norm: Whether the input of both layers is normalised.
         views: Views V in every step.
         sharpening: Temperature of the views' average.
+        structure: What is propagated along beside plain edges: edges by agreement (``"local"``),
+            latent neighbours (``"global"``), ``"both"`` or ``"none"`` of them.
+        structure_neighbours: Latent neighbours of every node.
+        structure_weight: Weight of latent neighbours.
+        refresh_every: Epochs after which the structure is found anew.
         **options: Those of :class:`~lgdgcn.models.lgd_gcn.LGDGCN` but for ``variant``.
 
     Example:
@@ -76,12 +86,17 @@ class SharpGCN(LGDGCN):
         batch_norm: bool = False,
         views: int = 1,
         sharpening: float = 0.5,
+        structure: Structure = "none",
+        structure_neighbours: int = 10,
+        structure_weight: float = 0.3,
+        refresh_every: int = 50,
         factors: int = 4,
         dropout: float = 0.5,
         **options: Any,
     ) -> None:
-        self.multi_label = multi_label
-        if not multi_label:
+        # without an encoder the votes can be so sure that the logarithm of a class has no bounds
+        self.is_exclusive = bool(encoder_channels) and not multi_label
+        if self.is_exclusive:
             hidden_channels = factors * max(hidden_channels // factors, out_channels)
         super().__init__(
             encoder_channels or in_channels,
@@ -94,6 +109,7 @@ class SharpGCN(LGDGCN):
         )
         self.label_groups = label_groups
         self.encoder: PropagationEncoder | None = None
+        self.propagation_graph: PropagationGraph | None = None
         if encoder_channels:
             self.encoder = PropagationEncoder(
                 in_channels,
@@ -107,6 +123,11 @@ class SharpGCN(LGDGCN):
                 batch_norm,
             )
             self.views = views
+            if structure != "none":
+                self.propagation_graph = PropagationGraph(
+                    structure, structure_neighbours, structure_weight
+                )
+                self.refresh_every = refresh_every
             self.is_random_from_start = True
         # a buffer, so that the members of a population can have one each
         self.register_buffer("sharpening", torch.tensor(sharpening).double(), persistent=False)
@@ -117,7 +138,7 @@ class SharpGCN(LGDGCN):
 
     def make_classifier(self, in_channels: int, out_channels: int) -> LabelHead:
         """Return a classifier in which every label is a class of one factor."""
-        return LabelHead(in_channels, out_channels, exclusive=not self.multi_label)
+        return LabelHead(in_channels, out_channels, exclusive=self.is_exclusive)
 
     def reset_parameters(self) -> None:
         """Draw new weights and forget all statistics."""
@@ -132,10 +153,12 @@ class SharpGCN(LGDGCN):
 
     def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
         """Give labels that exclude each other on the training nodes one factor."""
-        if self.label_groups or not self.multi_label:
+        if self.label_groups or self.is_exclusive:
             self.head.begin(y, self.num_factors)
         if self.encoder is not None:
             self.encoder.begin(x, normalized_adjacency(edge_index, x.size(0)))
+        if self.propagation_graph is not None:
+            self.propagation_graph.begin(edge_index, x.size(0))
 
     def factors(
         self,
@@ -148,9 +171,50 @@ class SharpGCN(LGDGCN):
         if self.encoder is None or len(known) or count == 0:
             return super().factors(x, edge_index, known, count)
         nodes, views = x.size(0), self._views_now()
-        graph = normalized_adjacency(edge_index, nodes)
-        h = self.encoder(x, graph, views).flatten(-3, -2)  # [*, V * N, C]
+        h = self._hidden(x, edge_index, views).flatten(-3, -2)  # [*, V * N, C]
         return super().factors(h, _side_by_side(edge_index, nodes, views), (), count)
+
+    def _hidden(self, x: Tensor, edge_index: Tensor, views: int) -> Tensor:
+        """What the encoder makes of every node in each view, ``[*, V, N, C]``."""
+        assert self.encoder is not None
+        if self.propagation_graph is None:
+            graph = normalized_adjacency(edge_index, x.size(0))
+        else:
+            graph = self.propagation_graph.matrix()
+        hidden: Tensor = self.encoder(x, graph, views)
+        return hidden
+
+    @torch.no_grad()
+    def refresh(self, x: Tensor, edge_index: Tensor, due: Tensor) -> None:
+        """Weigh what is propagated along by the classes and neighbours that nodes have now."""
+        if self.propagation_graph is None:
+            return
+        hidden = self._hidden(x, edge_index, 1).squeeze(-3)
+        layers = super().factors(hidden, edge_index)
+        owned = self._owned_factors()  # [*, M]
+        classes = self.head.classes(layers[-1].units)
+        share = (owned / owned.sum(-1, keepdim=True)).sqrt().to(classes.dtype)
+        share = share.repeat_interleave(classes.size(-1) // self.num_factors, -1)
+        self.propagation_graph.refresh(edge_index, classes * share.unsqueeze(-2), hidden, due)
+
+    def adapted(self, x: Tensor, edge_index: Tensor) -> "SharpGCN":
+        """Return the network, or for a graph that it was not trained on one that has seen it."""
+        graph = self.propagation_graph
+        if graph is None or graph.is_for(edge_index, x.size(0)):
+            return self
+        other = copy.deepcopy(self)
+        assert other.propagation_graph is not None
+        other.propagation_graph.begin(edge_index, x.size(0))
+        for _ in range(_REFRESHES):
+            other.refresh(x, edge_index, torch.ones_like(graph.gamma, dtype=torch.bool))
+        return other
+
+    def resize(self, saved: Mapping[str, Tensor]) -> None:
+        """Give the buffers that depend on the graph the sizes of saved ones."""
+        if self.propagation_graph is not None:
+            prefix = "propagation_graph."
+            own = {name.removeprefix(prefix): tensor for name, tensor in saved.items()}
+            self.propagation_graph.resize(own)
 
     def classify(
         self,
@@ -179,16 +243,20 @@ class SharpGCN(LGDGCN):
 
     def _disagreement(self, units: Tensor, views: int) -> Tensor:
         """Mean consistency loss of the factors that labels own, ``[*]``."""
-        lead, factors = units.shape[:-3], self.num_factors
+        lead = units.shape[:-3]
         classes = self.head.classes(units).view(*lead, views, -1, *units.shape[-2:])
-        start = self.head.start
-        owned = (start > 0).any(-2).view(*lead, factors, -1).any(-1)  # [*, M]
-        owned = owned | ~owned.any(-1, keepdim=True)  # without groups, any factor may be owned
+        owned = self._owned_factors()
         by_factor = classes.movedim(-2, -4).flatten(0, -4)  # [* M, V, N, d]
         temperature = self.sharpening.unsqueeze(-1).expand_as(owned).reshape(-1)
         loss = consistency_loss(by_factor, temperature).view_as(owned)
         mean: Tensor = (loss * owned).sum(-1) / owned.sum(-1)
         return mean
+
+    def _owned_factors(self) -> Tensor:
+        """Whether labels own each factor ``[*, M]``; without groups any of them may be owned."""
+        start = self.head.start
+        owned = (start > 0).any(-2).view(*start.shape[:-2], self.num_factors, -1).any(-1)
+        return owned | ~owned.any(-1, keepdim=True)
 
     def _views_now(self) -> int:
         return self.views if self.training and self.encoder is not None else 1

@@ -10,6 +10,7 @@ from lgdgcn.nn.routing import route
 from lgdgcn.nn.sharp import (
     LabelHead,
     PropagationEncoder,
+    PropagationGraph,
     SharpConv,
     class_units,
     consistency_loss,
@@ -29,6 +30,7 @@ __all__ = [
     "LatentSpace",
     "Moment",
     "PropagationEncoder",
+    "PropagationGraph",
     "RandomStreams",
     "SharpConv",
     "Variant",

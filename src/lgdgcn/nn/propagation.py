@@ -23,10 +23,13 @@ __all__ = ["Propagator", "drop_nodes", "mean_of_hops", "normalized_adjacency", "
 class Propagator(NamedTuple):
     """Symmetric normalised adjacency matrices with self loops, in compressed rows.
 
+    All sets of vectors have the same matrix, or each member its own: all tensors then have a
+    leading axis of R members.
+
     Attributes:
-        row_ptr: Row boundaries ``[N + 1]``.
-        column: Columns ``[nnz]``, the same in all matrices.
-        value: Entries of the G matrices ``[G, nnz]``.
+        row_ptr: Row boundaries ``[*, N + 1]``.
+        column: Columns ``[*, nnz]``; one may stand in a row several times.
+        value: Entries ``[*, nnz]``.
     """
 
     row_ptr: Tensor
@@ -43,32 +46,30 @@ def normalized_adjacency(
     r"""Return :math:`D^{-1/2} (A + I) D^{-1/2}`, where D sums the rows of :math:`A + I`.
 
     Args:
-        edge_index: Both directions of every edge, without self loops. Shape ``[2, E]``.
+        edge_index: Both directions of every edge, without self loops. Shape ``[*, 2, E]``.
         num_nodes: Number of nodes N.
-        weight: Weights of the edges, at least 0 and the same in both directions, one row for each
-            matrix; all 1 by default. Shape ``[G, E]``.
+        weight: Weights of the edges, at least 0 and the same in both directions; all 1 by
+            default. Shape ``[*, E]``.
     """
     if weight is None:
-        key = num_nodes
+        ones = torch.ones(edge_index.size(-1), device=edge_index.device)
         return _plain.get(
-            edge_index,
-            key,
-            lambda: normalized_adjacency(
-                edge_index, num_nodes, torch.ones(1, edge_index.size(1), device=edge_index.device)
-            ),
+            edge_index, num_nodes, lambda: normalized_adjacency(edge_index, num_nodes, ones)
         )
-    node = torch.arange(num_nodes, device=edge_index.device)
-    target = torch.cat([edge_index[1], node])
-    source = torch.cat([edge_index[0], node])
+    # 1. all entries, the self loops among them, row by row
+    lead = weight.shape[:-1]
+    node = torch.arange(num_nodes, device=weight.device).expand(*lead, num_nodes)
+    source, target = edge_index.expand(*lead, 2, -1).unbind(-2)
+    source, target = torch.cat([source, node], -1), torch.cat([target, node], -1)
     order = torch.argsort(target * num_nodes + source, stable=True)
-    target, source = target[order], source[order]
-    entries = torch.cat([weight, weight.new_ones(len(weight), num_nodes)], 1)[:, order]
-    degree = torch.zeros(len(weight), num_nodes, dtype=weight.dtype, device=weight.device)
-    degree = degree.index_add(1, target, entries)  # at least 1, of the node itself
+    source, target = source.gather(-1, order), target.gather(-1, order)
+    entry = torch.cat([weight, weight.new_ones(*lead, num_nodes)], -1).gather(-1, order)
+    # 2. each divided by the roots of both degrees, which are at least 1, of the node itself
+    degree = weight.new_zeros(*lead, num_nodes).scatter_add(-1, target, entry)
     root = degree.rsqrt()
-    count = torch.bincount(target, minlength=num_nodes)
-    row_ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
-    return Propagator(row_ptr, source, entries * root[:, target] * root[:, source])
+    count = target.new_zeros(*lead, num_nodes).scatter_add(-1, target, torch.ones_like(target))
+    row_ptr = torch.cat([count.new_zeros(*lead, 1), count.cumsum(-1)], -1)
+    return Propagator(row_ptr, source, entry * root.gather(-1, target) * root.gather(-1, source))
 
 
 def mean_of_hops(hops: int, like: Tensor) -> Tensor:
@@ -97,10 +98,11 @@ def propagate(x: Tensor, graph: Propagator, weights: Tensor) -> Tensor:
     r"""Average the hops 0 to K of every node's vector, :math:`\sum_k w_k \hat{A}^k x`.
 
     Args:
-        x: Vectors of the nodes in B sets, such as the views of all members. Shape ``[*, N, C]``.
-        graph: The adjacency matrices; each one is for B / G sets in a row.
+        x: Vectors of the nodes in any number of sets. Shape ``[*, N, C]``; with a matrix for each
+            member ``[R, V, N, C]``.
+        graph: The adjacency matrix, or one for each member.
         weights: Weights of the hops, for all sets or for each. Shape ``[K + 1]`` or
-            ``[*, K + 1]``.
+            ``[*, K + 1]``; with a matrix for each member ``[K + 1]`` or ``[R, 1, K + 1]``.
 
     Returns:
         The averages ``[*, N, C]``.
@@ -112,4 +114,5 @@ def propagate(x: Tensor, graph: Propagator, weights: Tensor) -> Tensor:
     """
     sets = x.reshape(-1, *x.shape[-2:])
     own = weights.expand(*x.shape[:-2], -1).reshape(len(sets), -1)
-    return kernels.propagate(sets, *graph, own).view(x.shape)
+    parts = [part if part.dim() == 2 else part.unsqueeze(0) for part in graph]
+    return kernels.propagate(sets, *parts, own).view(x.shape)

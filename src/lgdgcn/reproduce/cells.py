@@ -14,6 +14,12 @@ __all__ = ["FULL", "QUICK", "Cell", "Plan", "settings_line", "train_command"]
 
 EDITION = 1  # of the models and their training; raised by a change that changes results
 NOT_RESULTS = ("checkpoint_every",)  # settings that do not change the result
+# settings of sharp that came later; at their defaults they change no result of before
+LATER = (
+    "encoder_channels", "hops", "propagate", "hop_weights", "drop_nodes", "input_dropout",
+    "batch_norm", "views", "lambda_consistency", "sharpening", "structure",
+    "structure_neighbours", "structure_weight", "refresh_every",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,12 @@ class Cell:
     @property
     def configuration(self) -> dict[str, Any]:
         """Everything but the seed that the result of a training depends on."""
-        settings = {k: v for k, v in self.settings.as_dict().items() if k not in NOT_RESULTS}
+        default = Settings().as_dict()
+        settings = {
+            key: value
+            for key, value in self.settings.as_dict().items()
+            if key not in NOT_RESULTS and (key not in LATER or value != default[key])
+        }
         return {
             "edition": EDITION,
             "graph": self.graph,

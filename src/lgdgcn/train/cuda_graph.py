@@ -32,8 +32,12 @@ class CudaGraphRunner:
         self._is_warm = False
         self._row: Tensor | None = None
 
-    def run(self) -> list[Tensor]:
-        """Run the function once, or replay it a few times; returns each run's row on the CPU."""
+    def run(self, most: int | None = None) -> list[Tensor]:
+        """Run the function once, or replay it a few times; returns each run's row on the CPU.
+
+        Args:
+            most: How often at most.
+        """
         if not self.capture or not self._is_warm:
             self._is_warm = True
             return [self.function().cpu()]
@@ -44,7 +48,7 @@ class CudaGraphRunner:
                     self._row = self.function()
         assert self._row is not None
         rows = []
-        for _ in range(_REPLAYS):
+        for _ in range(_REPLAYS if most is None else min(most, _REPLAYS)):
             self._graph.replay()
             rows.append(self._row.clone())
         return list(torch.stack(rows).cpu())

@@ -98,8 +98,8 @@ class TrainedModel:
     @torch.no_grad()
     def run(self, data: Data) -> NodeOutput:
         """Run the network on a graph that :func:`prepared` made."""
-        self.model.eval()
-        return self.model.disentangle(data.x, data.edge_index)
+        model = self.model.eval().adapted(data.x, data.edge_index)
+        return model.disentangle(data.x, data.edge_index)
 
     def dominant_factors(self, output: NodeOutput) -> Tensor | None:
         """Factor that adds most to each node's highest score ``[N]``."""
@@ -137,6 +137,7 @@ class TrainedModel:
             make = partial(build, meta["model"], settings.as_dict(), *sizes)
             with torch.device("meta"):  # takes no memory, whatever sizes the file names
                 like = make(multi_label=task.multi_label).to(dtype)
+                like.resize(tensors)
         except _NO_MODEL as error:
             cause = " ".join(str(error).split())[:200]
             raise CheckpointError(f"{path}: not a model of this package ({cause})") from None
@@ -145,6 +146,7 @@ class TrainedModel:
             if not bool(tensor.isfinite().all()):
                 raise CheckpointError(f"{path}: {name} has values that are not finite; train again")
         model = make(multi_label=task.multi_label).to(dtype)
+        model.resize(tensors)
         model.load_state_dict(tensors)
         model.to(device)
         columns = meta["in_channels"], meta.get("feature_names")

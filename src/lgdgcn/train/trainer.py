@@ -86,9 +86,10 @@ class Trainer:
     def epoch(self) -> list[EpochReport]:
         """Train all unfinished members for one epoch (several on a GPU), and report each."""
         start = time.perf_counter()
-        host_reads = self._runner.run()
+        host_reads = self._runner.run(self._epochs_to_refresh())
         seconds = (time.perf_counter() - start) / (len(host_reads) * len(self.indices))
         reports = [report for rows in host_reads for report in self._reports(rows, seconds)]
+        self._refresh()
         self._release_finished()
         return reports
 
@@ -189,6 +190,24 @@ class Trainer:
         now.best_score.copy_(torch.where(scored, score, now.best_score))
         now.best_loss.copy_(torch.where(scored, loss, now.best_loss))
         now.keep_best(better)
+
+    # Every so many epochs
+
+    def _epochs_to_refresh(self) -> int | None:
+        """Epochs until the first member's time for a refresh; ``None`` if there is none."""
+        every = self.network.refresh_every
+        return min(every - self.states[i].epoch % every for i in self.indices) if every else None
+
+    def _refresh(self) -> None:
+        """Let the network change what depends on the whole graph, where it is time."""
+        every = self.network.refresh_every
+        due = [
+            bool(every) and self.states[i].epoch % every == 0 and not self._is_finished(i)
+            for i in self.indices
+        ]
+        if any(due):
+            self.network.eval()
+            self.network.refresh(self.x, self.edge_index, torch.tensor(due, device=self.x.device))
 
     # What the host makes of it
 

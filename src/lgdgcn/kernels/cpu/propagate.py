@@ -95,8 +95,8 @@ def _average_blocks(
             scale = broadcast16(weights[b, k])
             for i in range(nodes):
                 row = broadcast16(zero)
-                for e in range(row_ptr[i], row_ptr[i + 1]):
-                    row = mul_add(broadcast16(value[graph, e]), load16(now, column[e]), row)
+                for e in range(row_ptr[graph, i], row_ptr[graph, i + 1]):
+                    row = mul_add(broadcast16(value[graph, e]), load16(now, column[graph, e]), row)
                 store(after, i, row)
                 store(total, i, mul_add(scale, row, load16(total, i)))
             now, after = after, now

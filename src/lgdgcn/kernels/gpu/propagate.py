@@ -59,7 +59,7 @@ def _average(
         if x.numel():
             with torch.cuda.device_of(x):
                 _hop_kernel[grid](
-                    now, row_ptr, column, value, weights, after, total, nodes, column.numel(),
+                    now, row_ptr, column, value, weights, after, total, nodes, column.size(1),
                     sets_per_graph, weights.size(1), k, **shape, num_warps=_WARPS,
                 )  # fmt: skip
         now = after
@@ -80,7 +80,10 @@ def _hop_kernel(
     now += b * nodes * SIZE
     after += b * nodes * SIZE
     total += b * nodes * SIZE
-    value += (b // sets_per_graph) * nnz
+    graph = b // sets_per_graph
+    row_ptr += graph * (nodes + 1)
+    column += graph * nnz
+    value += graph * nnz
     # one entry of every row at a time; rows that have ended wait for the longest
     start = tl.load(row_ptr + row, row < nodes, 0)
     stop = tl.load(row_ptr + row + 1, row < nodes, 0)

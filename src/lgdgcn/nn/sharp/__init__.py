@@ -7,15 +7,18 @@ from lgdgcn.nn.sharp.encoder import PropagationEncoder
 from lgdgcn.nn.sharp.label_groups import label_groups
 from lgdgcn.nn.sharp.label_head import LabelHead
 from lgdgcn.nn.sharp.sharp_conv import SharpConv
+from lgdgcn.nn.sharp.structure import PropagationGraph, structured_adjacency
 
 __all__ = [
     "LabelHead",
     "PropagationEncoder",
+    "PropagationGraph",
     "SharpConv",
     "class_units",
     "consistency_loss",
     "edge_loss",
     "label_groups",
     "sharpened",
+    "structured_adjacency",
     "vote",
 ]

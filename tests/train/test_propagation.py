@@ -1,0 +1,113 @@
+"""Trainings of the sharp variant with random propagation in front."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+
+from lgdgcn.config import Settings
+from lgdgcn.train.seeds import train_seed
+from lgdgcn.train.state import Member
+from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.trainer import Trainer
+from models.toy import toy_graph
+
+BASE = {
+    "variant": "sharp", "encoder_channels": 8, "hops": 3, "views": 3, "factors": 2,
+    "hidden_channels": 8, "epochs": 6, "iterations": 0, "space": False, "diversity": False,
+    "latent_graph": False, "refresh_every": 2, "structure_neighbours": 3,
+}  # fmt: skip
+KINDS = [
+    {},
+    {"iterations": 1, "hop_weights": "signed"},
+    {"input_dropout": 0.3, "batch_norm": True},
+    {"propagate": "features", "batch_norm": True, "hop_weights": "learned"},
+    {"structure": "local"},
+    {"structure": "both", "input_dropout": 0.3},
+]
+
+
+def settings_of(kind, **changes):
+    return Settings(**{**BASE, **kind, **changes})
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        assert torch.equal(tensor, other[name]), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_member_in_a_population_is_its_single_run(kind, sparse):
+    data = toy_graph()
+    data.x = data.x.to_sparse_csr() if sparse else data.x
+    rates = [(0.5, 0.2), (0.3, 0.0), (0.5, 0.4)]
+    members = [
+        Member(settings_of(kind, drop_nodes=drop, dropout=rate, structure_weight=drop), seed)
+        for seed, (drop, rate) in enumerate(rates)
+    ]
+    together = Trainer(data, members)
+    together.train()
+    for index, member in enumerate(members):
+        alone = Trainer(data, [member])
+        alone.train()
+        for name in ("model", "best"):
+            found = together.model(index, name).state_dict()
+            for key, tensor in alone.model(0, name).state_dict().items():
+                torch.testing.assert_close(found[key], tensor, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_resumed_run_is_the_same_to_the_bit(kind, stop):
+    data, member = toy_graph(), Member(settings_of(kind), 3)
+    whole = Trainer(data, [member])
+    whole.train()
+    first = Trainer(data, [member])
+    for _ in range(stop):
+        first.epoch()
+    second = Trainer(data, [member], states=[first.state(0)])
+    second.train()
+    same(whole.state(0).tensors, second.state(0).tensors)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_model_says_the_same(kind, tmp_path):
+    data = toy_graph()
+    _, trained = train_seed(
+        data, settings_of(kind, epochs=30, lr=0.05), "lgdgcn", 0, torch.device("cpu")
+    )
+    trained.save(tmp_path / "model.safetensors")
+    again = TrainedModel.load(tmp_path / "model.safetensors")
+    assert torch.equal(trained(data).logits, again(data).logits)
+    same(trained.model.state_dict(), again.model.state_dict())
+
+
+def test_a_graph_that_was_not_trained_on_has_its_own_structure():
+    data = toy_graph()
+    kind = {"structure": "both", "epochs": 60, "lr": 0.05}
+    _, trained = train_seed(data, settings_of(kind), "lgdgcn", 0, torch.device("cpu"))
+    before = trained(data).logits
+    order = torch.randperm(36, generator=torch.Generator().manual_seed(1))
+    other = data.clone()  # the same graph with its nodes in another order
+    other.x, other.y = data.x[order], data.y[order]
+    other.edge_index = order.argsort()[data.edge_index]
+    found = trained(other).logits
+    agree = found.argmax(-1) == before[order].argmax(-1)
+    assert agree.float().mean() > 0.8  # its own structure is not the trained one, but alike
+    larger = toy_graph(nodes=48, seed=1)
+    right = trained(larger).logits.argmax(-1) == larger.y
+    assert right.float().mean() > 0.8
+    assert torch.equal(trained(data).logits, before)
+
+
+def test_the_structure_is_found_anew_every_so_many_epochs():
+    data = toy_graph()
+    trainer = Trainer(data, [Member(settings_of({"structure": "both"}), 0)])
+    seen = []
+    for _ in range(5):
+        trainer.epoch()
+        seen.append(trainer.state(0).tensors["model.propagation_graph.value"])
+    changed = [not torch.equal(a, b) for a, b in pairwise(seen)]
+    assert changed == [True, False, True, False]  # after epochs 2 and 4
