@@ -114,5 +114,5 @@ def propagate(x: Tensor, graph: Propagator, weights: Tensor) -> Tensor:
     """
     sets = x.reshape(-1, *x.shape[-2:])
     own = weights.expand(*x.shape[:-2], -1).reshape(len(sets), -1)
-    parts = [part if part.dim() == 2 else part.unsqueeze(0) for part in graph]
-    return kernels.propagate(sets, *parts, own).view(x.shape)
+    row_ptr, column, value = (p if p.dim() == 2 else p.unsqueeze(0) for p in graph)
+    return kernels.propagate(sets, row_ptr, column, value, own).view(x.shape)

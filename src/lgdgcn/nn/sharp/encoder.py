@@ -140,7 +140,8 @@ class PropagationEncoder(nn.Module):
 
     def _project(self, x: Tensor, views: int) -> Tensor:
         """Multiply features by weights, each view with features of its own dropped."""
-        lead, weight = self.weight.shape[:-2], self.weight
+        weight: Tensor = self.weight
+        lead = weight.shape[:-2]
         if self.gate is not None and self.input_scale is not None:
             weight = weight * (self.gate * self.input_scale).unsqueeze(-1)
         if not self.training or not self.has_input_dropout:

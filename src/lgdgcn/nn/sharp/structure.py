@@ -74,8 +74,7 @@ class PropagationGraph(nn.Module):
     def begin(self, edge_index: Tensor, num_nodes: int) -> None:
         """Begin with the plain edges of a graph."""
         lead = self.gamma.shape
-        like = {"dtype": self.value.dtype, "device": edge_index.device}
-        agreement = torch.ones(*lead, edge_index.size(1), **like)
+        agreement = self.value.new_ones(*lead, edge_index.size(1))
         node = torch.arange(num_nodes, device=edge_index.device).unsqueeze(-1)
         itself = node.expand(*lead, num_nodes, min(self.neighbours, num_nodes - 1))
         graph = structured_adjacency(edge_index, agreement, itself, self.gamma)
@@ -126,4 +125,5 @@ def _key(edge_index: Tensor, num_nodes: int) -> Tensor:
     """A number that other graphs do not have, ``[1]``: a sum over edges of products that wrap."""
     source, target = edge_index.long()
     mixed = (source * 0x9E3779B1 + target * 0x85EBCA77) ^ (source * target + 0xC2B2AE3D)
-    return (mixed * mixed + mixed).sum().add(num_nodes).reshape(1)
+    key: Tensor = (mixed * mixed + mixed).sum() + num_nodes
+    return key.reshape(1)
