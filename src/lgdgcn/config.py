@@ -123,28 +123,36 @@ class Settings:
         "what stands for the inverse covariance",
         ("variant", "scaled", "exact", "released"),
     )
-    # Random propagation (sharp)
+    # Random propagation (sharp, grand)
     encoder_channels: int = _number(
         0, "hidden channels in front of the factors, 0 for none (sharp)", low=0, high=_LARGEST
     )
-    hops: int = _number(0, "hops K of the propagation (sharp)", low=0, high=1000)
+    hops: int = _number(0, "hops K of the propagation (sharp, grand)", low=0, high=1000)
     propagate: str = _choice(
-        "hidden", "propagate hidden channels or features (sharp)", ("hidden", "features")
+        "hidden", "propagate hidden channels or features (sharp, grand)", ("hidden", "features")
     )
-    hop_weights: str = _choice("mean", "weights of the hops (sharp)", ("mean", "learned", "signed"))
+    hop_weights: str = _choice(
+        "mean", "weights of the hops (sharp, grand)", ("mean", "learned", "signed")
+    )
     drop_nodes: float = _number(
-        0.5, "nodes dropped before propagation (sharp)", low=0, below=1, per_member=True
+        0.5, "nodes dropped before propagation (sharp, grand)", low=0, below=1, per_member=True
     )
     input_dropout: float = _number(
-        0.0, "dropout of single features (sharp)", low=0, below=1, per_member=True
+        0.0, "dropout of single features (sharp, grand)", low=0, below=1, per_member=True
     )
-    batch_norm: bool = _flag(False, "normalise the input of both layers (sharp)")
-    views: int = _number(1, "random views S of the graph in every step (sharp)", low=1, high=64)
+    batch_norm: bool = _flag(False, "normalise the input of both layers (sharp, grand)")
+    views: int = _number(
+        1, "random views S of the graph in every step (sharp, grand)", low=1, high=64
+    )
     lambda_consistency: float = _number(
-        1.0, "weight of agreement between views (sharp)", low=0, high=1e30, weighs="consistency"
+        1.0,
+        "weight of agreement between views (sharp, grand)",
+        low=0,
+        high=1e30,
+        weighs="consistency",
     )
     sharpening: float = _number(
-        0.5, "temperature of what views agree on (sharp)", above=0, high=1, per_member=True
+        0.5, "temperature of what views agree on (sharp, grand)", above=0, high=1, per_member=True
     )
     structure: str = _choice(
         "none",

@@ -348,7 +348,7 @@ def test_what_the_factors_add_makes_up_a_labels_score(variant):
     model = network(variant=variant)
     model.begin(torch.nn.functional.one_hot(data.y, 3), data.x, data.edge_index)
     with torch.no_grad():
-        logits, layers = model.disentangle(data.x, data.edge_index)
+        logits, layers, _ = model.disentangle(data.x, data.edge_index)
         label = torch.randint(3, (36,))
         shares = model.factor_shares(layers[-1].units, label)
     assert shares.shape == (36, 4)

@@ -7,13 +7,15 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
-from lgdgcn.models import LGDGCN, MODELS, NodeModel, build
+from lgdgcn.models import MODELS, NodeModel, build
 from lgdgcn.models.population import Ensemble, single_names, stack
 from lgdgcn.nn import RandomStreams
 from models.toy import VARIANTS, toy_graph
 
 EVERY = pytest.mark.parametrize("name", MODELS)
-BASELINES = pytest.mark.parametrize("name", [n for n, spec in MODELS.items() if spec.cls != LGDGCN])
+BASELINES = pytest.mark.parametrize(
+    "name", [n for n, spec in MODELS.items() if not spec.cls.is_batched]
+)
 VARIANT = pytest.mark.parametrize("variant", VARIANTS)
 SETTINGS = Settings(hidden_channels=24, num_layers=2, heads=4, dropout=0.5)
 OWN = [{"k": 3, "tau": 1.0}, {"k": 5, "tau": 0.5}, {"k": 2, "tau": 2.0}]

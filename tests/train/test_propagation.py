@@ -1,4 +1,4 @@
-"""Trainings of the sharp variant with random propagation in front."""
+"""Trainings with random propagation in front: sharp and GRAND."""
 
 from itertools import pairwise
 
@@ -24,11 +24,16 @@ KINDS = [
     {"propagate": "features", "batch_norm": True, "hop_weights": "learned"},
     {"structure": "local"},
     {"structure": "both", "input_dropout": 0.3},
+    {"model": "grand", "input_dropout": 0.3, "batch_norm": True},
 ]
 
 
 def settings_of(kind, **changes):
-    return Settings(**{**BASE, **kind, **changes})
+    return Settings(**{k: v for k, v in {**BASE, **kind, **changes}.items() if k != "model"})
+
+
+def model_of(kind):
+    return kind.get("model", "lgdgcn")
 
 
 def same(one, other):
@@ -47,10 +52,10 @@ def test_a_member_in_a_population_is_its_single_run(kind, sparse):
         Member(settings_of(kind, drop_nodes=drop, dropout=rate, structure_weight=drop), seed)
         for seed, (drop, rate) in enumerate(rates)
     ]
-    together = Trainer(data, members)
+    together = Trainer(data, members, model_of(kind))
     together.train()
     for index, member in enumerate(members):
-        alone = Trainer(data, [member])
+        alone = Trainer(data, [member], model_of(kind))
         alone.train()
         for name in ("model", "best"):
             found = together.model(index, name).state_dict()
@@ -62,12 +67,12 @@ def test_a_member_in_a_population_is_its_single_run(kind, sparse):
 @pytest.mark.parametrize("stop", [1, 2, 3])
 def test_a_resumed_run_is_the_same_to_the_bit(kind, stop):
     data, member = toy_graph(), Member(settings_of(kind), 3)
-    whole = Trainer(data, [member])
+    whole = Trainer(data, [member], model_of(kind))
     whole.train()
-    first = Trainer(data, [member])
+    first = Trainer(data, [member], model_of(kind))
     for _ in range(stop):
         first.epoch()
-    second = Trainer(data, [member], states=[first.state(0)])
+    second = Trainer(data, [member], model_of(kind), states=[first.state(0)])
     second.train()
     same(whole.state(0).tensors, second.state(0).tensors)
 
@@ -76,7 +81,7 @@ def test_a_resumed_run_is_the_same_to_the_bit(kind, stop):
 def test_a_saved_model_says_the_same(kind, tmp_path):
     data = toy_graph()
     _, trained = train_seed(
-        data, settings_of(kind, epochs=30, lr=0.05), "lgdgcn", 0, torch.device("cpu")
+        data, settings_of(kind, epochs=30, lr=0.05), model_of(kind), 0, torch.device("cpu")
     )
     trained.save(tmp_path / "model.safetensors")
     again = TrainedModel.load(tmp_path / "model.safetensors")

@@ -8,10 +8,12 @@ from typing import Any
 from lgdgcn.errors import InputError
 from lgdgcn.models.base import NodeModel, NodeOutput
 from lgdgcn.models.baselines import GAT, GCN, GCNII, MLP, APPNPNet, MoNet
+from lgdgcn.models.grand import GRAND
 from lgdgcn.models.lgd_gcn import LGDGCN
 from lgdgcn.models.sharp import SharpGCN
 
 __all__ = [
+    "GRAND",
     "LGDGCN",
     "MODELS",
     "ModelSpec",
@@ -53,6 +55,7 @@ MODELS = {
     "monet": ModelSpec("MoNet", MoNet),
     "appnp": ModelSpec("APPNP", APPNPNet),
     "gcnii": ModelSpec("GCNII", GCNII),
+    "grand": ModelSpec("GRAND", GRAND),
     "mlp": ModelSpec("MLP", MLP),
 }
 

@@ -20,6 +20,7 @@ class NodeOutput(NamedTuple):
 
     logits: Tensor  # [*, N, C]
     layers: list[Disentangled]  # empty for models without factors
+    views: tuple[Tensor, ...] = ()  # scores of all nodes in every view, if a loss needs them
 
 
 class NodeModel(nn.Module):
