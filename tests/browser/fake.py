@@ -70,6 +70,7 @@ def fake_payload(
         "topProbability": encoded(probability, "f32"),
         "confidence": encoded(probability[:, 0], "f32"),
         "dominant": encoded(random.integers(0, factors, nodes), "u8"),
+        "factorClasses": None,
         "position": encoded(blobs(random, truth[:, 0], classes), "f32"),
         "maps": encoded(
             np.stack([blobs(random, truth[:, m % truth.shape[1]] % classes, classes)

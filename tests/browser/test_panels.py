@@ -44,6 +44,52 @@ def test_nodes_are_drawn_in_the_colour_of_their_class(open_page: Open, before: s
     assert page.evaluate(PIXELS % (0, 0)) != [0, 0x72, 0xB2]
 
 
+BLUE, ORANGE, GREEN = [0, 0x72, 0xB2], [0xE6, 0x9F, 0], [0, 0x9E, 0x73]
+
+
+def with_factor_classes() -> dict[str, Any]:
+    """A node with labels 0 and 2, which are class 1 of factor 1 and class 2 of factor 2."""
+    classes = {"ofNodes": encoded([[0, 1, 7]], "u8"), "ofLabels": encoded([0, -1, 8 + 1], "i32")}
+    places = encoded([[[0.0, 0.0]]] * 3, "f32")
+    labels = encoded([[0, 2]], "i32")
+    return one_node(factors=3, classes=1, multi_label=True, maps=places, truth=labels,
+                    predicted=labels, factorClasses=classes)  # fmt: skip
+
+
+@pytest.mark.parametrize("before", ["", NO_WEBGL], ids=["webgl", "plain canvas"])
+def test_maps_have_the_colours_of_their_factors_classes(open_page: Open, before: str) -> None:
+    page = open_page(with_factor_classes(), before=before)
+    graph, first, second, third = (page.evaluate(PIXELS % (0, view)) for view in range(4))
+    assert (graph, first, second) == (BLUE, BLUE, GREEN)
+    assert third not in (BLUE, ORANGE, GREEN)  # a class that is no label
+    page.press("#map-classes")
+    assert [page.evaluate(PIXELS % (0, view)) for view in range(4)] == [BLUE] * 4
+    assert page.state()["link"] == "o=0"
+    page.press("#map-classes")
+    assert page.evaluate(PIXELS % (0, 2)) == GREEN
+    page.press("#label-rows input")  # without label 0 the graph shows label 2, the maps the same
+    assert [page.evaluate(PIXELS % (0, view)) for view in range(3)] == [GREEN, BLUE, GREEN]
+
+
+def test_a_maps_classes_are_named(open_page: Open) -> None:
+    page = open_page(with_factor_classes())
+    for view, name in [(1, "class 0"), (2, "class 2"), (3, "class 8")]:
+        page.mouse("mouseMoved", *page.node(0, view))
+        page.wait_for(f"tip.textContent.includes('in factor {view} {name}')")
+        assert "class class 0, class 2" in page.text("#tip")  # the true labels
+        page.evaluate(f"location.hash = 'm={view}'")
+        page.wait_for(f"window['map-class-rows']?.textContent === '{name}1'")
+    page.evaluate("location.hash = 'm=1&o=0'")
+    page.wait_for("!window['map-class-rows']")
+
+
+def test_no_switch_where_factors_have_no_classes(page: Page) -> None:
+    assert page.evaluate("document.getElementById('map-classes')") is None
+    page.mouse("mouseMoved", *page.node(0, 2))
+    page.wait_for("!document.getElementById('tip').hidden")
+    assert "in factor" not in page.text("#tip")
+
+
 def test_a_drawing_that_the_graphics_card_lost_comes_back(open_page: Open) -> None:
     page = open_page(one_node(classes=1))
     page.evaluate(

@@ -15,9 +15,12 @@ from .chromium import Page
 
 
 @pytest.mark.parametrize("multi_label", [False, True], ids=["classes", "label sets"])
-def test_the_page_of_a_trained_model(open_page: Callable[..., Page], multi_label: bool) -> None:
+@pytest.mark.parametrize("variant", ["paper", "sharp"])
+def test_the_page_of_a_trained_model(
+    open_page: Callable[..., Page], variant: str, multi_label: bool
+) -> None:
     data = canonical(toy_graph(multi_label=multi_label))
-    settings = Settings(factors=2, hidden_channels=8, k=3, epochs=3)
+    settings = Settings(variant=variant, factors=2, hidden_channels=8, k=3, epochs=3)
     trained = train_seed(data, settings, "lgdgcn", 0, torch.device("cpu"))[1]
     page = open_page(payload(trained, data, dataset="toy"), "n=0")
     for name in ("training", "correlation", "confusion", "measures", "details"):

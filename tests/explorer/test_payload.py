@@ -25,8 +25,8 @@ def toy_graph(**options):
     return canonical(plain_graph(**options))
 
 
-def trained_on(data, model="lgdgcn"):
-    return train_seed(data, SETTINGS, model, 0, torch.device("cpu"))[1]
+def trained_on(data, model="lgdgcn", settings=SETTINGS):
+    return train_seed(data, settings, model, 0, torch.device("cpu"))[1]
 
 
 def shown(data, trained=None, **more):
@@ -112,6 +112,37 @@ def test_confusion_counts_the_test_nodes(case):
         matrix = np.zeros((trained.task.outputs,) * 2)
         np.add.at(matrix, (data.y[test].numpy(), chosen.numpy()), 1)
         assert np.array_equal(decoded(page["confusion"]["matrix"]), matrix)
+
+
+def test_units_that_are_not_classes_have_none(case):
+    assert case[2]["factorClasses"] is None
+    data = toy_graph()
+    assert shown(data, trained_on(data, "disengcn"))["factorClasses"] is None
+
+
+def test_classes_of_the_factors():
+    data = toy_graph(multi_label=True)
+    trained = trained_on(data, settings=replace(SETTINGS, variant="sharp"))
+    page = shown(data, trained)["factorClasses"]
+    of_nodes, of_labels = decoded(page["ofNodes"]), decoded(page["ofLabels"])
+    units = trained(data).layers[-1].units
+    assert page["ofNodes"]["type"] == "u8"
+    assert np.array_equal(of_nodes, units.square().argmax(-1).numpy())
+    assert len(np.unique(of_nodes)) > 1
+    shares = trained.model.head.shares()
+    assert (of_labels >= 0).all()
+    assert (shares[torch.arange(len(shares)), of_labels.tolist()] > 0.5).all()
+
+
+def test_a_label_split_between_classes_is_none_of_them():
+    data = toy_graph(multi_label=True)
+    trained = trained_on(data, settings=replace(SETTINGS, variant="sharp"))
+    with torch.no_grad():
+        trained.model.head.start[0] = 0
+        trained.model.head.weight[0] = 0
+    of_labels = decoded(shown(data, trained)["factorClasses"]["ofLabels"])
+    assert of_labels[0] == -1
+    assert (of_labels[1:] >= 0).all()
 
 
 def test_no_edges_no_labels_and_long_names():

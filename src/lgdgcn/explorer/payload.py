@@ -99,6 +99,7 @@ def payload(
         "classes": [_short(name) for name in trained.classes],
         **predictions(trained.task, logits, truth, data),
         "dominant": encoded(dominant.cpu(), "u8"),
+        "factorClasses": _factor_classes(trained, last.units),
         "position": encoded(position, "f32"),
         "edges": encoded(pairs, "u32"),
         "edgeFactors": encoded(_whole_shares(edge_factors), "u16"),
@@ -118,6 +119,23 @@ def _whole_shares(edge_factors: Tensor) -> Tensor:
     strongest = edge_factors.argmax(1, keepdim=True)
     largest = rounded.scatter(1, strongest, -1).amax(1, keepdim=True)
     return rounded.scatter(1, strongest, rounded.gather(1, strongest).maximum(largest + 1))
+
+
+def _factor_classes(trained: TrainedModel, units: Tensor) -> dict[str, Any] | None:
+    """Each node's class in every factor, and the class that each label is.
+
+    Returns:
+        ``ofNodes`` ``[N, M]`` counts classes from 0 in each factor, ``ofLabels`` ``[C]`` over all
+        factors, -1 for a label that is no single class; ``None`` where factors have no classes.
+    """
+    of_nodes, of_labels = trained.model.factor_classes(units), trained.model.label_classes()
+    if of_nodes is None or of_labels is None:
+        return None
+    small = units.size(-1) <= 256  # classes that a byte can number
+    return {
+        "ofNodes": encoded(of_nodes.cpu(), "u8" if small else "u16"),
+        "ofLabels": encoded(of_labels.cpu(), "i32"),
+    }
 
 
 def _by_factor(

@@ -127,6 +127,21 @@ class NodeModel(nn.Module):
         """Return what each factor adds to one label's score of every node ``[N, M]``."""
         return None
 
+    def factor_classes(self, units: Tensor) -> Tensor | None:
+        """Return each node's most probable class in every factor ``[N, M]``, 0 to d - 1.
+
+        ``None``, the default, where the units ``[N, M, d]`` are not classes.
+        """
+        return None
+
+    def label_classes(self) -> Tensor | None:
+        """Return the class that each label is ``[C]``, -1 for a label that is no single class.
+
+        Class k of factor m has number m * d + k. ``None``, the default, where factors have no
+        classes.
+        """
+        return None
+
     def without_latent_graphs(self) -> "NodeModel | None":
         """Return a copy that does not aggregate along latent graphs; ``None`` if none does."""
         return None

@@ -274,6 +274,15 @@ class SharpGCN(LGDGCN):
         """Return what each factor adds to one label's probability of every node ``[N, M]``."""
         return (self.evidence(units) * self.head.shares()[label]).view_as(units).sum(-1)
 
+    def factor_classes(self, units: Tensor) -> Tensor:
+        """Return each node's most probable class in every factor ``[N, M]``."""
+        return self.evidence(units).view_as(units).argmax(-1)
+
+    def label_classes(self) -> Tensor:
+        """Return the class that has more than half of each label ``[C]``, -1 where none has."""
+        share, number = self.head.shares().max(-1)
+        return number.where(share > 0.5, -1)
+
     def concerns(self) -> list[str]:
         """Say so if labels that exclude each other do not have a class each."""
         start = self.head.start

@@ -87,6 +87,10 @@ function readData() {
     topWidth: widthOf(raw.top),
     confidence: valuesOf(raw.confidence),
     dominant: valuesOf(raw.dominant),
+    factorClasses: raw.factorClasses && {
+      ofNodes: valuesOf(raw.factorClasses.ofNodes),
+      ofLabels: valuesOf(raw.factorClasses.ofLabels),
+    },
     part: valuesOf(raw.part),
     position: valuesOf(raw.position),
     maps: valuesOf(raw.maps),

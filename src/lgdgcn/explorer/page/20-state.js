@@ -28,6 +28,7 @@ function initialState() {
   return {
     node: -1,
     colour: data.truth ? "class" : "predicted",
+    mapClasses: true, // maps in the colours of their factors' classes, where these have any
     strength: strengthRange[0], // of WHOLE_SHARE
     hiddenFactors: new Set(),
     hiddenClasses: new Set(),
@@ -85,6 +86,7 @@ function linkText() {
   const parts = [];
   if (state.node >= 0) parts.push(`n=${state.node}`);
   if (state.colour !== start.colour) parts.push(`c=${state.colour}`);
+  if (!state.mapClasses) parts.push("o=0");
   if (state.strength > strengthRange[0]) {
     parts.push(`s=${(state.strength / WHOLE_SHARE).toFixed(5)}`);
   }
@@ -157,6 +159,7 @@ function stateFrom(text) {
   const read = initialState();
   read.node = wholeNumber(found.get("n"), 0, data.nodes) ?? -1;
   if (COLOURINGS.has(found.get("c"))) read.colour = found.get("c");
+  read.mapClasses = found.get("o") !== "0";
   const strength = Math.round(WHOLE_SHARE * Number(found.get("s")));
   if (strength >= strengthRange[0] && strength <= strengthRange[1]) read.strength = strength;
   if (found.has("f")) {

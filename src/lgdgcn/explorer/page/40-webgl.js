@@ -97,7 +97,7 @@ class GlPainter {
     this.edgeProgram = this.plainLines
       ? this.program(LINE_VERTEX, LINE_FRAGMENT, ["place", "colour"])
       : this.program(EDGE_VERTEX, EDGE_FRAGMENT, ["corner", "ends", "colour"]);
-    this.nodeColours = gl.createBuffer();
+    this.nodeColours = views.map(() => gl.createBuffer());
     this.edgeColours = gl.createBuffer();
     this.nodeOrder = gl.createBuffer();
     this.corners = this.filled(new Float32Array([0, -1, 1, -1, 0, 1, 1, 1]));
@@ -153,10 +153,13 @@ class GlPainter {
     this.canvas.height = Math.round(height * ratio);
   }
 
+  /** @param {Uint8Array[]} colours red, green, blue, alpha of every node, for each view */
   setNodes(colours, order) {
     const { gl } = this;
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.nodeColours);
-    gl.bufferData(gl.ARRAY_BUFFER, colours, gl.DYNAMIC_DRAW);
+    colours.forEach((own, view) => {
+      gl.bindBuffer(gl.ARRAY_BUFFER, this.nodeColours[view]);
+      gl.bufferData(gl.ARRAY_BUFFER, own, gl.DYNAMIC_DRAW);
+    });
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.nodeOrder);
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, order, gl.DYNAMIC_DRAW);
   }
@@ -216,7 +219,7 @@ class GlPainter {
     gl.uniform1f(uniforms.get("rim"), view.radius > 2.5 ? 0.9 * ratio : 0);
     gl.uniform3f(uniforms.get("ground"), ...ground.map((part) => part / 255));
     this.attribute(0, this.places[view.index], 2, gl.FLOAT);
-    this.attribute(1, this.nodeColours, 4, gl.UNSIGNED_BYTE);
+    this.attribute(1, this.nodeColours[view.index], 4, gl.UNSIGNED_BYTE);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, this.nodeOrder);
     gl.drawElements(gl.POINTS, data.nodes, gl.UNSIGNED_INT, 0);
   }

@@ -56,7 +56,8 @@ class FlatPainter {
 
   drawNodes(view) {
     const { context } = this;
-    const { colours, order } = this.nodes;
+    const { order } = this.nodes;
+    const colours = this.nodes.colours[view.index];
     const { radius } = view;
     for (const node of order) {
       const [left, top] = view.place(node);

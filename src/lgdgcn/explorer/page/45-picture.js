@@ -1,6 +1,7 @@
 // What the painters draw: the colour of every node and edge under the present filters.
 
 const nodeColours = new Uint8Array(4 * data.nodes);
+const mapColours = labelsByClass.map(() => new Uint8Array(4 * data.nodes)); // by factor
 const vivid = new Uint8Array(data.nodes).fill(1); // neither switched off nor outside the group
 const nodeOrder = new Uint32Array(data.nodes);
 const edgeColours = new Uint8Array(8 * data.edges); // of both ends, for drawing as lines
@@ -60,6 +61,20 @@ function colourNodes() {
   for (const wanted of [0, 1]) {
     for (const node of shuffled) if (vivid[node] === wanted) nodeOrder[at++] = node;
   }
+  if (mapsShowClasses()) mapColours.forEach(colourMap);
+}
+
+/** Vivid nodes in the colours of factor m's classes, all others as in the graph. */
+function colourMap(colours, m) {
+  const hues = classHues(m);
+  colours.set(nodeColours);
+  for (let i = 0; i < data.nodes; i++) if (vivid[i]) colours.set(hues[classIn(m, i)], 4 * i);
+}
+
+/** The colours of the nodes in each view. */
+function coloursByView() {
+  const own = mapsShowClasses() ? mapColours : [];
+  return views.map((view) => own[view.index - 1] ?? nodeColours);
 }
 
 function isShown(edge) {

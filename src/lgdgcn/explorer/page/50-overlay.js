@@ -41,7 +41,7 @@ function line(view, from, to, colour, width, dashes = []) {
 function disc(view, node, radius, rim, rimWidth) {
   marks.beginPath();
   marks.arc(...view.place(node), radius, 0, 2 * Math.PI);
-  marks.fillStyle = nodeCss(node);
+  marks.fillStyle = nodeCssIn(view, node);
   marks.fill();
   marks.strokeStyle = rim;
   marks.lineWidth = rimWidth;
@@ -122,14 +122,19 @@ function drawLasso(corners, strength) {
   marks.setLineDash([]);
 }
 
-/** The small card at the pointer: whose node this is. */
-function showTip(node, left, top) {
+/** The small card at the pointer: whose node this is, and in a map its class there. */
+function showTip(node, left, top, view) {
   const tip = byId("tip");
   tip.hidden = node < 0;
   if (node < 0) return;
   const rows = [element("strong", {}, nameOf(data.ids[node], 48))];
   if (data.truth) rows.push(labelled("class", truthOf(node)));
   rows.push(labelled("predicted", predictionOf(node)));
+  if (data.factorClasses && view.index > 0) {
+    const m = view.index - 1;
+    const own = factorClassName(m, classIn(m, node), 32);
+    rows.push(element("span", {}, quiet(`in factor ${m + 1} `), ...own));
+  }
   const sure = `${percent(data.confidence[node])} sure`;
   const decided = `decided by factor ${data.dominant[node] + 1}`;
   rows.push(quiet([sure, decided, count(edgesOf(node).length, "neighbour")].join(" · ")));

@@ -28,7 +28,7 @@ const overlayNextFrame = oncePerFrame(drawOverlay);
 function paint() {
   if (nodesChanged) {
     colourNodes();
-    painter.setNodes(nodeColours, nodeOrder);
+    painter.setNodes(coloursByView(), nodeOrder);
   }
   if (nodesChanged || edgesChanged) {
     colourEdges();
@@ -92,7 +92,7 @@ function showZooms() {
   }
 }
 
-onChange(["colour", "hiddenClasses", "group", "theme"], () => {
+onChange(["colour", "mapClasses", "hiddenClasses", "group", "theme"], () => {
   nodesChanged = true;
   repaint();
 });

@@ -21,7 +21,7 @@ const hoverNextFrame = oncePerFrame(() => {
     drawOverlay();
   }
   view.cell.classList.toggle("on-node", node >= 0);
-  showTip(node, left, top);
+  showTip(node, left, top, view);
   hoverTimes.push(performance.now() - time);
   if (hoverTimes.length > 500) hoverTimes.shift();
 });

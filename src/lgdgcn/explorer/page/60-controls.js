@@ -49,7 +49,8 @@ function legendParts() {
   if (state.colour === "factor") {
     return [note("The factor that adds most to a node’s prediction, in the colours listed below.")];
   }
-  return classLegend(labelCounts(state.colour === "class" ? truthOf : predictionOf));
+  const counts = labelCounts(state.colour === "class" ? truthOf : predictionOf);
+  return [...mapLegend(), ...classLegend(counts)];
 }
 
 function classLegend(counts) {
@@ -67,7 +68,7 @@ function classLegend(counts) {
   const kinds = data.raw.multiLabel ? ["label", "labels"] : ["class", "classes"];
   const head = element("div", { className: "legend-head" },
     quiet(count(data.classes.length, ...kinds)), element("span", {}, "show ", all, " ", none));
-  const parts = [head, element("div", { className: "legend-rows" }, ...rows)];
+  const parts = [head, element("div", { id: "label-rows", className: "legend-rows" }, ...rows)];
   if (data.raw.multiLabel) parts.push(note("A node shows the first of its labels that is on."));
   return parts;
 }
@@ -83,15 +84,20 @@ function showFactors() {
   byId("factor-legend").replaceChildren(...rows);
 }
 
+function scrollingLists(holder) {
+  return [...holder.querySelectorAll(".legend-rows")];
+}
+
 /** Rebuild a list after one of its boxes was used; focus and scrolling stay where they were. */
 function keepingFocus(holder, action) {
   const at = [...holder.querySelectorAll("input")].indexOf(document.activeElement);
-  const scrolled = holder.querySelector(".legend-rows")?.scrollTop ?? 0;
+  const scrolled = new Map(scrollingLists(holder).map((rows) => [rows.id, rows.scrollTop]));
   action();
   if (at >= 0) holder.querySelectorAll("input")[at]?.focus();
-  const rows = holder.querySelector(".legend-rows");
-  if (rows) rows.scrollTop = scrolled;
+  for (const rows of scrollingLists(holder)) rows.scrollTop = scrolled.get(rows.id) ?? 0;
 }
 
-onChange(["colour", "hiddenClasses", "theme"], () => keepingFocus(byId("legend"), showLegend));
+onChange(["colour", "mapClasses", "hiddenClasses", "main", "theme"], () => {
+  keepingFocus(byId("legend"), showLegend);
+});
 onChange(["hiddenFactors", "theme"], () => keepingFocus(byId("factor-legend"), showFactors));
