@@ -96,6 +96,7 @@ class SharpGCN(LGDGCN):
     ) -> None:
         # without an encoder the votes can be so sure that the logarithm of a class has no bounds
         self.is_exclusive = bool(encoder_channels) and not multi_label
+        self.num_labels = out_channels
         if self.is_exclusive:
             hidden_channels = factors * max(hidden_channels // factors, out_channels)
         super().__init__(
@@ -134,7 +135,8 @@ class SharpGCN(LGDGCN):
 
     def make_layer(self, in_channels: int | None, out_channels: int, **options: Any) -> SharpConv:
         """Return a layer whose units are class distributions."""
-        return SharpConv(in_channels, out_channels, **options)
+        labels = self.num_labels if self.is_exclusive else None
+        return SharpConv(in_channels, out_channels, first_classes=labels, **options)
 
     def make_classifier(self, in_channels: int, out_channels: int) -> LabelHead:
         """Return a classifier in which every label is a class of one factor."""

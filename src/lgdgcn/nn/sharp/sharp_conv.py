@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from lgdgcn.errors import InputError
@@ -10,6 +11,8 @@ from lgdgcn.nn.sharp.class_units import class_units, vote
 from lgdgcn.nn.sharp.edge_mixture import edge_loss
 
 __all__ = ["SharpConv"]
+
+_NEVER = -1e4  # score of a class that is not there; its probability is 0
 
 
 class SharpConv(LGDConv):
@@ -23,6 +26,7 @@ class SharpConv(LGDConv):
     Args:
         in_channels: Size of the input vectors.
         out_channels: Number of classes of all factors together, a multiple of ``factors``.
+        first_classes: Number of classes that the first factor has; as many as all by default.
         **options: Those of :class:`~lgdgcn.nn.lgd_conv.LGDConv`.
 
     Example:
@@ -32,15 +36,29 @@ class SharpConv(LGDConv):
         torch.Size([5, 6])
     """
 
-    def __init__(self, in_channels: int | None, out_channels: int, **options: Any) -> None:
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        *,
+        first_classes: int | None = None,
+        **options: Any,
+    ) -> None:
         if in_channels is None:
             raise InputError("units that are classes need a projection; give in_channels")
         super().__init__(in_channels, out_channels, **options)
+        channels = out_channels // self.factors
+        self.first_classes = channels if first_classes is None else first_classes
 
     def project(self, x: Tensor) -> Tensor:
         """Return the nodes' own scores of every factor's classes ``[*, N, M, d]``."""
         assert self.projection is not None  # as there are in_channels
-        return self.projection.scores(x)
+        scores = self.projection.scores(x)
+        if self.first_classes == scores.size(-1):
+            return scores
+        missing = torch.zeros(scores.shape[-2:], dtype=torch.bool, device=scores.device)
+        missing[0, self.first_classes :] = True
+        return scores.masked_fill(missing, _NEVER)
 
     def route(self, z: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
         """Let neighbours vote, T rounds; return class units and edge probabilities.
