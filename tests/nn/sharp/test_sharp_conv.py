@@ -21,11 +21,12 @@ def test_the_first_factor_has_as_many_classes_as_it_is_told():
 def test_with_one_label_per_node_the_first_factor_has_a_class_for_each_label():
     data = toy_graph()
     torch.manual_seed(0)
-    model = SharpGCN(12, 20, 3, multi_label=False, factors=4, encoder_channels=8, hops=2).eval()
+    options = {"multi_label": False, "factors": 4, "encoder_channels": 8, "latent_graph": False}
+    model = SharpGCN(12, 20, 3, **options).eval()
     output = model.disentangle(data.x, data.edge_index)
     assert output.layers[0].units.shape == (36, 4, 5)
     own = output.layers[0].units[:, 0, :3].square()
     torch.testing.assert_close(output.logits.exp(), own)
     torch.testing.assert_close(own.sum(-1), torch.ones(36))
-    narrow = SharpGCN(12, 4, 3, multi_label=False, factors=4, encoder_channels=8, hops=2).eval()
+    narrow = SharpGCN(12, 4, 3, **options).eval()
     assert narrow.disentangle(data.x, data.edge_index).layers[0].units.shape == (36, 4, 3)
