@@ -77,6 +77,7 @@ def fake_payload(
                       for m in range(factors)]), "f32"),
         "edges": encoded(ends, "u32"),
         "edgeFactors": encoded(65535 * shares, "u16"),
+        "unrouted": None,
         "latent": latent(random, nodes, factors),
         "curves": [curve(random, seed) for seed in range(2)],
         "correlation": encoded(correlation(random, factors, 8), "u8"),

@@ -102,21 +102,52 @@ def test_a_drawing_that_the_graphics_card_lost_comes_back(open_page: Open) -> No
     page.wait_for(f"String({PIXELS % (0, 0)}) === '0,114,178'")
 
 
-def test_edges_have_the_colour_of_their_factor(open_page: Open) -> None:
-    places = [[-0.5, 0], [0.5, 0], [0, 0]]  # the third node is on the edge
-    payload = fake_payload(
-        3, 1, factors=2, position=encoded(places, "f32"), edges=encoded([[0], [1]], "u32"),
-        edgeFactors=encoded([[13107, 52428]], "u16"), truth=encoded([[0], [0], [1]], "i32"),
+def one_edge(**more: Any) -> dict[str, Any]:
+    """Two nodes with an edge of the second factor, and a third node on that edge."""
+    return fake_payload(
+        3, 1, factors=2, position=encoded([[-0.5, 0], [0.5, 0], [0, 0]], "f32"),
+        edges=encoded([[0], [1]], "u32"), edgeFactors=encoded([[13107, 52428]], "u16"),
+        truth=encoded([[0], [0], [1]], "i32"), **more,
     )  # fmt: skip
-    page = open_page(payload)
-    assert page.text("#edge-count") == "1 of 1 edge shown"
+
+
+def on_the_edge(page: Page, canvas: str = "drawing") -> str:
+    """A script for the colour beside the third node."""
     x, y = page.evaluate("lgdgcn.place(2)")
-    beside = PIXELS.replace("lgdgcn.place(%d, %d)", f"[{x + 40}, {y}]")
+    here = PIXELS.replace("lgdgcn.place(%d, %d)", f"[{x + 40}, {y}]")
+    return here.replace("'drawing'", f"'{canvas}'")
+
+
+def test_edges_have_the_colour_of_their_factor(open_page: Open) -> None:
+    page = open_page(one_edge())
+    assert page.text("#edge-count") == "1 of 1 edge shown"
+    assert page.evaluate("document.querySelector('#factor-legend p')") is None
+    beside = on_the_edge(page)
     red, green, blue = page.evaluate(beside)
     assert red > green > blue + 60  # orange on white
     page.evaluate("document.querySelectorAll('#factor-legend input')[1].click()")
     page.frame()
     assert page.evaluate(beside) == [255, 255, 255]
+
+
+@pytest.mark.parametrize("before", ["", NO_WEBGL], ids=["webgl", "plain canvas"])
+def test_edges_are_grey_where_nothing_is_routed(open_page: Open, before: str) -> None:
+    said = "routing entropy is 0.9980: nothing is <routed>; try another variant"
+    page = open_page(one_edge(unrouted=said), before=before)
+    assert page.text("#factor-legend p") == f"Warning: {said}"
+    assert said not in page.text("#panel-details")
+    red, green, blue = page.evaluate(on_the_edge(page))
+    assert max(red, green, blue) < 240  # there is a line
+    assert max(red, green, blue) - min(red, green, blue) < 20
+    page.evaluate("lgdgcn.select(0)")
+    page.frame()
+    red, green, blue = page.evaluate(on_the_edge(page, "overlay"))
+    assert 0 < max(red, green, blue) - min(red, green, blue) < 20
+    assert "by factor of the highest share" in page.text("#node-card")
+    page.evaluate("document.querySelectorAll('#factor-legend input')[1].click()")
+    page.frame()
+    assert page.evaluate(on_the_edge(page)) == [255, 255, 255]  # filters work as ever
+    assert page.text("#factor-legend p") == f"Warning: {said}"
 
 
 def test_every_panel_opens(page: Page) -> None:

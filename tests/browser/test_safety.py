@@ -39,6 +39,7 @@ def hostile() -> dict:
     ]  # fmt: skip
     payload["scores"] = dict.fromkeys(HOSTILE, 0.5)
     payload["warnings"] = list(HOSTILE)
+    payload["unrouted"] = " ".join(HOSTILE)
     return payload
 
 

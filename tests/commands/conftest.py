@@ -50,6 +50,14 @@ def mine(tmp_path_factory) -> tuple[Path, Path, Outcome]:
     return graph, folder / "run", train(folder / "run", graph=graph, epochs=40)
 
 
+@pytest.fixture(scope="session")
+def unrouted(tmp_path_factory) -> tuple[Path, Outcome]:
+    """A run whose temperature is so high that all factors share every edge alike."""
+    folder = tmp_path_factory.mktemp("unrouted") / "run"
+    settings = ["--set", "tau=1000", "--seeds", 2, "--compare", "gcn"]
+    return folder, train(folder, *settings)
+
+
 @pytest.fixture(scope="module")
 def server():
     server = ForkServer()

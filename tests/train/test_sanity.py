@@ -1,5 +1,7 @@
 """Trainings that have learned nothing say so, and why; those that have say nothing."""
 
+import math
+
 import pytest
 import torch
 
@@ -10,7 +12,7 @@ from lgdgcn.errors import DivergedError
 from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.nn import VARIANTS
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import likely_cause, sanity_warnings
+from lgdgcn.train.sanity import likely_cause, routing_warning, sanity_warnings
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.task import Task
@@ -243,3 +245,21 @@ def test_zero_features_of_some_nodes_are_no_matter():
     data.x[:5] = 0
     data.x[:, 7] = 1
     assert not any("all nodes" in warning for warning in warnings_of(data))
+
+
+# Edges that all factors share
+
+
+@pytest.mark.parametrize("entropy", [None, 0.0, 0.99, math.nan])
+def test_nothing_is_said_of_edges_that_are_routed_or_not_there(entropy):
+    assert routing_warning(entropy, Settings()) is None
+
+
+def test_edges_that_are_not_routed_are_worth_one_sentence():
+    found = routing_warning(0.9912, Settings())
+    assert found.startswith("routing entropy is 0.9912: ")
+    assert "nothing is routed" in found
+    assert found.endswith("; try lgdgcn train GRAPH --variant sharp")
+    sharp = routing_warning(1.0, Settings(variant="sharp", tau=2.0))
+    assert sharp.startswith("routing entropy is 1.0000: ")
+    assert sharp.endswith("; lower tau (now 2)")

@@ -27,7 +27,16 @@ from lgdgcn.progress import Advance
 if TYPE_CHECKING:
     from lgdgcn.train.state import EpochReport, Member
 
-__all__ = ["epoch_progress", "out", "percent", "print_table", "steps", "work_progress"]
+__all__ = [
+    "epoch_progress",
+    "out",
+    "percent",
+    "plain",
+    "print_table",
+    "print_warning",
+    "steps",
+    "work_progress",
+]
 
 # Names of graphs and folders are shown as they are: no [markup], no :emoji:. A file or pipe has no
 # width, so tables in it are as wide as what they hold.
@@ -60,6 +69,11 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     out.print(table)
+
+
+def print_warning(text: str) -> None:
+    """Print what a reader of the results should know, in one line below them."""
+    out.print(f"warning: {text}", soft_wrap=True)
 
 
 @contextmanager

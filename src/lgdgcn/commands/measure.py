@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from lgdgcn.commands.console import out as console
-from lgdgcn.commands.console import plain, print_table, steps
+from lgdgcn.commands.console import plain, print_table, print_warning, steps
 from lgdgcn.commands.finished_run import open_run
 from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.storage import write_json
 from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.sanity import routing_warning
 
 __all__ = ["measure_run"]
 
@@ -23,7 +24,11 @@ def measure_run(run: Path, out: Path | None, *, device: str) -> None:
         progress("measures")
         rows = measure(finished.trained, finished.data)
     write_json(target, rows)
-    _print(f"{finished.source.name}: {finished.trained.settings.factors} factors", rows)
+    settings = finished.trained.settings
+    _print(f"{finished.source.name}: {settings.factors} factors", rows)
+    values = {row["name"]: row["value"] for row in rows}
+    if unrouted := routing_warning(values.get("routing_entropy"), settings):
+        print_warning(unrouted)
     console.print(f"measures: {target}", soft_wrap=True)
 
 

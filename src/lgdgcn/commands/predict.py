@@ -8,12 +8,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.commands.console import out as console
+from lgdgcn.commands.console import print_warning
 from lgdgcn.commands.finished_run import open_run
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
-from lgdgcn.metrics.attribution import both_directions
+from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.models import NodeOutput
 from lgdgcn.storage import write_csv
+from lgdgcn.train.sanity import routing_warning
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["joined", "predict"]
@@ -45,6 +47,10 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
         count = trained.settings.factors
         write_csv(path, ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))], rows)
         console.print(f"{len(rows)} edges: {path}", soft_wrap=True)
+    if output.layers:
+        entropy = routing_entropy(output.layers[-1].edge_factors)
+        if unrouted := routing_warning(entropy, trained.settings):
+            print_warning(unrouted)
 
 
 def _ids(data: Data) -> list[Any]:

@@ -11,7 +11,14 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.commands.console import epoch_progress, out, percent, plain, print_table
+from lgdgcn.commands.console import (
+    epoch_progress,
+    out,
+    percent,
+    plain,
+    print_table,
+    print_warning,
+)
 from lgdgcn.config import (
     Settings,
     from_toml,
@@ -37,6 +44,7 @@ from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.sanity import routing_warning
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
@@ -184,6 +192,8 @@ def _train_one(
         "factors": _factor_scores(trained, load(0), source.name, folder),
         "model_sha256": checkpoint.weights_sha256(folder.model),
     }
+    if unrouted := routing_warning(result["factors"].get("routing_entropy"), settings):
+        result["warnings"].append(unrouted)
     folder.write_result(result)
     remove_checkpoints(folder, seeds)
     return result
@@ -228,7 +238,7 @@ def _print(dataset: str, results: list[Result]) -> None:
     for result in results:
         model = f"{_name(result)}: " if len(results) > 1 else ""
         for warning in result.get("warnings", []):
-            out.print(f"warning: {model}{warning}", soft_wrap=True)
+            print_warning(model + warning)
 
 
 def _f1_caption(results: list[Result]) -> str:

@@ -14,9 +14,10 @@ from lgdgcn.errors import InputError
 from lgdgcn.explorer.layout import graph_layout, unit_layout
 from lgdgcn.explorer.nodes import confusion, known_labels, latent_neighbours, predictions
 from lgdgcn.explorer.page import encoded
-from lgdgcn.metrics.attribution import both_directions
+from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
 from lgdgcn.models import MODELS
+from lgdgcn.train.sanity import routing_warning
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "correlations", "payload", "training_curves"]
@@ -80,6 +81,7 @@ def payload(
     nodes, factors, channels = units.shape
     truth = known_labels(data, trained.classes)
     pairs, edge_factors = both_directions(data.edge_index, last.edge_factors.cpu())
+    unrouted = routing_warning(routing_entropy(last.edge_factors), trained.settings)
     dominant = trained.dominant_factors(output)
     assert dominant is not None
     model = MODELS[trained.name].title
@@ -103,13 +105,14 @@ def payload(
         "position": encoded(position, "f32"),
         "edges": encoded(pairs, "u32"),
         "edgeFactors": encoded(_whole_shares(edge_factors), "u16"),
+        "unrouted": unrouted,
         **_by_factor(units, data.edge_index.numpy(), progress, seed),
         "curves": training_curves(log),
         **correlations(units.numpy()),
         "confusion": confusion(trained.task, logits, truth, data),
         "measures": list(measures),
         "scores": dict(scores or {}),
-        "warnings": [_short(warning) for warning in warnings],
+        "warnings": [_short(warning) for warning in warnings if warning != unrouted],
     }
 
 

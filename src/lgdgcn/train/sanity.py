@@ -2,6 +2,7 @@
 
 A loss that is finite is not yet a result: these checks compare it with guessing, and the score of
 the kept epoch with that of one answer for all nodes. Good trainings pass without a word.
+Whether edges are routed is a question of its own: a model may classify well and not do it.
 """
 
 import math
@@ -17,10 +18,11 @@ from lgdgcn.train.state import TrainState
 from lgdgcn.train.task import Targets
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["likely_cause", "sanity_warnings"]
+__all__ = ["likely_cause", "routing_warning", "sanity_warnings"]
 
 _EXPLODED = 10  # times the loss of guessing: a training that works is below one time
 _FEW_EPOCHS = 10  # in which a score may well stay what it is
+_UNROUTED = 0.99  # routing entropy above which edges are not given to factors
 _TITLES = {
     "accuracy": "accuracy",
     "micro_f1": "Micro-F1",
@@ -111,6 +113,39 @@ def _same_rows(x: Tensor) -> bool:
         return False
     parts = [part.reshape(len(sizes), int(sizes[0])) for part in (x.col_indices(), x.values())]
     return all(bool((part == part[0]).all()) for part in parts)
+
+
+def routing_warning(entropy: float | None, settings: Settings) -> str | None:
+    """Say in one sentence that nothing is routed, where that is so.
+
+    Args:
+        entropy: Routing entropy of the last layer as a share of its maximum
+            (:func:`~lgdgcn.metrics.routing_entropy`); ``None`` without edges or factors.
+        settings: Of the training.
+
+    Returns:
+        The sentence; ``None`` where edges are routed, or where there is nothing to route.
+
+    Example:
+        >>> print(routing_warning(0.998, Settings(factors=4)))  # doctest: +NORMALIZE_WHITESPACE
+        routing entropy is 0.9980: every edge is shared by all factors almost alike, so nothing is
+        routed and the factor named for an edge has hardly more of it than the others;
+        try lgdgcn train GRAPH --variant sharp
+        >>> routing_warning(0.9, Settings(factors=4))
+    """
+    if entropy is None or not entropy > _UNROUTED:
+        return None
+    is_sharp = settings.variant == "sharp"
+    advice = (
+        f"lower tau (now {settings.tau:g})"
+        if is_sharp
+        else "try lgdgcn train GRAPH --variant sharp"
+    )
+    return (
+        f"routing entropy is {entropy:.4f}: every edge is shared by all factors almost alike, so "
+        "nothing is routed and the factor named for an edge has hardly more of it than the "
+        f"others; {advice}"
+    )
 
 
 def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | None = None) -> str:

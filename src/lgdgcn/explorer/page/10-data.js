@@ -77,6 +77,7 @@ function readData() {
     ends,
     edgeFactor: factor,
     edgeShare: share,
+    unrouted: raw.unrouted, // a sentence where no factor has clearly more of the edges than others
     incidence: incidence(ends, edgeCount, raw.nodes),
     truth: valuesOf(raw.truth),
     truthWidth: widthOf(raw.truth),

@@ -72,6 +72,11 @@ function rampThrough(stops) {
   });
 }
 
+/** Colour of the edges of a factor: grey where nothing is routed. */
+function edgeHue(factor) {
+  return data.unrouted ? UNKNOWN[theme()] : hue(factor);
+}
+
 /** The category that gives a node its colour: the first of its labels that is switched on. */
 function shownLabel(labels) {
   if (labels.length === 0) labels = [data.classes.length];

@@ -98,7 +98,7 @@ function edgeOpacities() {
 }
 
 function colourEdges() {
-  const hues = Array.from({ length: data.factors }, (_, m) => hue(m));
+  const hues = Array.from({ length: data.factors }, (_, m) => edgeHue(m));
   shownEdges = 0;
   edgeOrder.forEach((edge, at) => {
     let alpha = 0;

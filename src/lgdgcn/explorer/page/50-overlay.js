@@ -54,7 +54,7 @@ function drawSelected(view, node) {
   const factors = view.index === 0 ? [...Array(data.factors).keys()] : [view.index - 1];
   const neighbours = edgesOf(node)
     .filter(([, edge]) => isShown(edge) && factors.includes(data.edgeFactor[edge]))
-    .map(([other, edge]) => [other, hue(data.edgeFactor[edge])]);
+    .map(([other, edge]) => [other, edgeHue(data.edgeFactor[edge])]);
   for (const m of factors) {
     if (state.hiddenFactors.has(m)) continue;
     for (const link of latentNeighbours(node, m)) {
@@ -78,7 +78,7 @@ function drawHovered(view, node) {
   if (view.index === 0) {
     for (const [other, edge] of edgesOf(node)) {
       if (!isShown(edge)) continue;
-      line(view, node, other, css(hue(data.edgeFactor[edge]), 0.8), large ? 1.6 : 1);
+      line(view, node, other, css(edgeHue(data.edgeFactor[edge]), 0.8), large ? 1.6 : 1);
     }
   }
   disc(view, node, view.radius + (large ? 3 : 2), ink(0.85), large ? 2 : 1.5);

@@ -81,7 +81,8 @@ function showFactors() {
     const share = percent(number / Math.max(data.edges, 1));
     return legendRow(factorName(m), share, !state.hiddenFactors.has(m), toggle);
   });
-  byId("factor-legend").replaceChildren(...rows);
+  const said = data.unrouted ? [note(`Warning: ${data.unrouted}`)] : [];
+  byId("factor-legend").replaceChildren(...said, ...rows);
 }
 
 function scrollingLists(holder) {

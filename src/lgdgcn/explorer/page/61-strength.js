@@ -50,7 +50,7 @@ function drawHistogram() {
       if (number === 0) return;
       const tall = (height * number) / totals[i];
       const hidden = i < binOf(state.strength) || state.hiddenFactors.has(m);
-      context.fillStyle = hidden ? css(FAINT[theme()], 0.7) : css(hue(m));
+      context.fillStyle = hidden ? css(FAINT[theme()], 0.7) : css(edgeHue(m));
       context.fillRect(i * wide + 0.5, top - tall, wide - 1, tall);
       top -= tall;
     });

@@ -13,7 +13,8 @@ function nodeCard(node) {
     const what = data.raw.multiLabel ? "true labels" : "true class";
     card.append(element("p", { className: "truth" }, labelled(what, truthOf(node))));
   }
-  card.append(element("h4", {}, "Neighbours, by explaining factor"), ...neighbourLists(node));
+  const by = data.unrouted ? "factor of the highest share" : "explaining factor";
+  card.append(element("h4", {}, `Neighbours, by ${by}`), ...neighbourLists(node));
   card.append(element("h4", {}, "Alike in one factor, but no neighbours"), ...latentLists(node));
   return card;
 }
