@@ -280,7 +280,7 @@ def test_the_weights_are_those_of_a_plain_loop_with_torchs_adam(model, variant):
     names = {"space": "lambda_space", "diversity": "lambda_div", "edge": "lambda_edge"}
     weights = {"space": 0.5, "diversity": 0.125, "edge": 0.75}
     exact = {"lr": 2**-6, "weight_decay": 2**-8} | {names[n]: w for n, w in weights.items()}
-    run = run_of(data, model, dropout=0.0, variant=variant, epochs=5, **exact)
+    run = run_of(data, model, dropout=0.0, drop_nodes=0.0, variant=variant, epochs=5, **exact)
     network = run.model("model")
     optimizer = torch.optim.Adam(network.parameters(), lr=2**-6, weight_decay=2**-8)
 
