@@ -48,6 +48,11 @@ class NodeModel(nn.Module):
     refresh_every = 0
     is_random_from_start = False
 
+    @property
+    def views_now(self) -> int:
+        """Views of a forward pass: all of them in training, one in evaluation."""
+        return self.views if self.training else 1
+
     def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
         """Prepare new weights for the graph that they are trained on.
 

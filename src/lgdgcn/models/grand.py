@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lgdgcn.models.base import NodeModel, NodeOutput, NodePicker
 from lgdgcn.nn import Disentangled, PropagationEncoder, consistency_loss, normalized_adjacency
-from lgdgcn.nn.sharp.encoder import HopWeights, PropagationOrder
+from lgdgcn.nn.encoder import HopWeights, PropagationOrder
 
 __all__ = ["GRAND"]
 
@@ -94,8 +94,7 @@ class GRAND(NodeModel):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return the class scores of all nodes, in training of every view ``[*, V * N, C]``."""
-        views = self.views if self.training else 1
-        h = self.encoder(x, normalized_adjacency(edge_index, x.size(0)), views)
+        h = self.encoder(x, normalized_adjacency(edge_index, x.size(0)), self.views_now)
         scores: Tensor = h @ self.weight.unsqueeze(-3) + self.bias[..., None, None, :]
         return scores.flatten(-3, -2)
 
@@ -107,7 +106,7 @@ class GRAND(NodeModel):
         pick: NodePicker | None = None,
     ) -> NodeOutput:
         """Return the class scores of the picked nodes, view after view, and of all."""
-        scores = self(x, edge_index).chunk(self.views if self.training else 1, -2)
+        scores = self(x, edge_index).chunk(self.views_now, -2)
         picked = scores if pick is None else [pick(view) for view in scores]
         return NodeOutput(torch.cat(list(picked), -2), [], scores)
 

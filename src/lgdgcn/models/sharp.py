@@ -19,7 +19,7 @@ from lgdgcn.nn import (
     consistency_loss,
     normalized_adjacency,
 )
-from lgdgcn.nn.sharp.encoder import HopWeights, PropagationOrder
+from lgdgcn.nn.encoder import HopWeights, PropagationOrder
 from lgdgcn.nn.sharp.structure import Structure
 
 __all__ = ["SharpGCN"]
@@ -33,7 +33,7 @@ class SharpGCN(LGDGCN):
     """LGD-GCN with other units, votes and classifier; ``docs/sharp.md`` explains it.
 
     With ``encoder_channels``, class units are read from random propagation in front of the layers
-    (:class:`~lgdgcn.nn.sharp.encoder.PropagationEncoder`). A training step then sees the nodes in
+    (:class:`~lgdgcn.nn.encoder.PropagationEncoder`). A training step then sees the nodes in
     several views, side by side as copies of the graph, and a loss makes the views agree.
 
     Args:
@@ -41,8 +41,8 @@ class SharpGCN(LGDGCN):
         hidden_channels: Number of classes of all factors together, a multiple of ``factors``.
         out_channels: Number of classes or labels.
         num_layers: Number of layers L.
-        multi_label: Whether a node has a set of labels. If not, the labels are the classes of the
-            first factor, and ``hidden_channels`` grows if they are more.
+        multi_label: Whether a node has a set of labels. If not, and with an encoder, the labels
+            are the classes of the first factor, and ``hidden_channels`` grows if they are more.
         label_groups: Whether :meth:`begin` gives labels that exclude each other one factor.
         encoder_channels: Hidden channels of the encoder; 0 for none.
         hops: Hops K of the propagation.
@@ -109,6 +109,8 @@ class SharpGCN(LGDGCN):
             **options,
         )
         self.label_groups = label_groups
+        asked = hops > 0 or views > 1 or structure != "none"
+        self.ignores_propagation = asked and not encoder_channels
         self.encoder: PropagationEncoder | None = None
         self.propagation_graph: PropagationGraph | None = None
         if encoder_channels:
@@ -172,7 +174,7 @@ class SharpGCN(LGDGCN):
         """Run encoder and layers; in training, nodes are those of all views, view after view."""
         if self.encoder is None or len(known) or count == 0:
             return super().factors(x, edge_index, known, count)
-        nodes, views = x.size(0), self._views_now()
+        nodes, views = x.size(0), self.views_now
         h = self._hidden(x, edge_index, views).flatten(-3, -2)  # [*, V * N, C]
         return super().factors(h, _side_by_side(edge_index, nodes, views), (), count)
 
@@ -230,12 +232,12 @@ class SharpGCN(LGDGCN):
             return super().classify(x, edge_index, layers, pick)
         h = self.evidence(layers[-1].units)
         if pick is not None:
-            h = torch.cat([pick(view) for view in h.chunk(self._views_now(), -2)], -2)
+            h = torch.cat([pick(view) for view in h.chunk(self.views_now, -2)], -2)
         return self.score(h)
 
     def losses(self, output: NodeOutput, edge_index: Tensor) -> dict[str, Tensor]:
         """Return the layers' losses and, of several views, how much they disagree."""
-        views = self._views_now()
+        views = self.views_now
         units = output.layers[-1].units  # [*, V * N, M, d]
         nodes = units.size(-3) // views
         losses = super().losses(output, _side_by_side(edge_index, nodes, views))
@@ -260,9 +262,6 @@ class SharpGCN(LGDGCN):
         owned = (start > 0).any(-2).view(*start.shape[:-2], self.num_factors, -1).any(-1)
         return owned | ~owned.any(-1, keepdim=True)
 
-    def _views_now(self) -> int:
-        return self.views if self.training and self.encoder is not None else 1
-
     def evidence(self, units: Tensor) -> Tensor:
         """Return the distributions over each factor's classes, ``[*, N, M * d]``."""
         return self.head.classes(units)
@@ -286,7 +285,9 @@ class SharpGCN(LGDGCN):
         return number.where(share > 0.5, -1)
 
     def concerns(self) -> list[str]:
-        """Say so if labels that exclude each other do not have a class each."""
+        """Say so if settings are not used, or labels that exclude each other lack classes."""
+        if self.ignores_propagation:
+            return ["hops, views and structure are not used without encoder_channels; set it to 32"]
         start = self.head.start
         begun = start.view(*start.shape[:-1], self.num_factors, -1) > 0  # [*, C, M, d]
         needed = max(2, int(begun.any(-1).sum(-2).max()))  # a factor's only class is always certain

@@ -1,6 +1,8 @@
 """The paper's mathematics, one section per file; ``sharp/`` is ours."""
 
+from lgdgcn.nn.consistency import consistency_loss
 from lgdgcn.nn.dropout import RandomStreams, dropout, dropout_everywhere
+from lgdgcn.nn.encoder import PropagationEncoder
 from lgdgcn.nn.latent_graph import LatentGraph, cknn_graph, knn_graph, latent_graph
 from lgdgcn.nn.latent_space import LatentSpace, diversity, diversity_loss, space_loss
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
@@ -9,11 +11,9 @@ from lgdgcn.nn.propagation import normalized_adjacency, propagate
 from lgdgcn.nn.routing import route
 from lgdgcn.nn.sharp import (
     LabelHead,
-    PropagationEncoder,
     PropagationGraph,
     SharpConv,
     class_units,
-    consistency_loss,
     edge_loss,
     label_groups,
     vote,

@@ -1,9 +1,7 @@
 """Ours, the sharp variant: units are class distributions, edges evidence, labels own factors."""
 
 from lgdgcn.nn.sharp.class_units import class_units, vote
-from lgdgcn.nn.sharp.consistency import consistency_loss, sharpened
 from lgdgcn.nn.sharp.edge_mixture import edge_loss
-from lgdgcn.nn.sharp.encoder import PropagationEncoder
 from lgdgcn.nn.sharp.label_groups import label_groups
 from lgdgcn.nn.sharp.label_head import LabelHead
 from lgdgcn.nn.sharp.sharp_conv import SharpConv
@@ -11,14 +9,11 @@ from lgdgcn.nn.sharp.structure import PropagationGraph, structured_adjacency
 
 __all__ = [
     "LabelHead",
-    "PropagationEncoder",
     "PropagationGraph",
     "SharpConv",
     "class_units",
-    "consistency_loss",
     "edge_loss",
     "label_groups",
-    "sharpened",
     "structured_adjacency",
     "vote",
 ]

@@ -82,7 +82,9 @@ class PropagationGraph(nn.Module):
         self.graph_key = _key(edge_index, num_nodes).expand(*lead, 1).clone()
 
     def is_for(self, edge_index: Tensor, num_nodes: int) -> bool:
-        """Whether the matrix is made of this graph."""
+        """Whether the matrix is made of this graph; it may be of none yet."""
+        if not self.graph_key.numel():
+            return False
         return torch.equal(self.graph_key, _key(edge_index, num_nodes).expand_as(self.graph_key))
 
     def matrix(self) -> Propagator:

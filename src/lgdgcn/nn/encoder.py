@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lgdgcn.kernels import matmul
 from lgdgcn.nn.batch_norm import MemberBatchNorm
 from lgdgcn.nn.dropout import dropout
-from lgdgcn.nn.propagation import Propagator, drop_nodes, propagate
+from lgdgcn.nn.propagation import Propagator, drop_nodes, mean_of_hops, propagate
 
 __all__ = ["HopWeights", "PropagationEncoder", "PropagationOrder"]
 
@@ -99,7 +99,7 @@ class PropagationEncoder(nn.Module):
     def hop_shares(self) -> Tensor:
         """The weights of hops 0 to K, ``[*, K + 1]``."""
         if self.hop_scores is None:
-            return self.bias.new_full((self.hops + 1,), 1 / (self.hops + 1))
+            return mean_of_hops(self.hops, self.bias)
         return self.hop_scores.softmax(-1) if self.hop_weights == "learned" else self.hop_scores
 
     @torch.no_grad()
