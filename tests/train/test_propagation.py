@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
+from lgdgcn.errors import LGDWarning
+from lgdgcn.metrics.controls import measure
+from lgdgcn.train.memory import _activations
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import Member
 from lgdgcn.train.trained import TrainedModel
@@ -116,3 +119,31 @@ def test_the_structure_is_found_anew_every_so_many_epochs():
         seen.append(trainer.state(0).tensors["model.propagation_graph.value"])
     changed = [not torch.equal(a, b) for a, b in pairwise(seen)]
     assert changed == [True, False, True, False]  # after epochs 2 and 4
+
+
+@pytest.mark.parametrize("kind", KINDS[:-1])
+def test_what_has_factors_can_be_measured(kind):
+    data = toy_graph()
+    _, trained = train_seed(data, settings_of(kind), "lgdgcn", 0, torch.device("cpu"))
+    rows = {row["name"]: row for row in measure(trained, data, resamples=2)}
+    assert 0 <= rows["routing_entropy"]["value"] <= 1
+    assert 0 <= rows["routing_entropy"]["untrained"] <= 1
+
+
+def test_settings_of_the_propagation_without_it_are_named():
+    for changes in ({"hops": 2}, {"views": 2}, {"structure": "local"}):
+        settings = Settings(variant="sharp", hidden_channels=16, k=2, **changes)
+        with pytest.warns(LGDWarning, match="not used without encoder_channels"):
+            Trainer(toy_graph(), [Member(settings, 0)])
+
+
+@pytest.mark.parametrize("kind", [{}, {"propagate": "features"}, {"model": "grand"}])
+def test_every_view_takes_memory(kind):
+    data = toy_graph()
+    one, four = (
+        _activations(data, settings_of(kind, views=views), model_of(kind), 3) for views in (1, 4)
+    )
+    assert four == 4 * one
+    if model_of(kind) == "lgdgcn":
+        without = settings_of(kind, encoder_channels=0, views=4)
+        assert _activations(data, without, "lgdgcn", 3) < one

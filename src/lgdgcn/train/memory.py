@@ -30,6 +30,7 @@ SMALLEST: dict[str, dict[str, Any]] = {  # what the memory depends on, as small 
     "heads": {"heads": 1},
     "kernel_size": {"kernel_size": 1},
     "propagation": {"propagation": 1},
+    "views": {"views": 1},
 }
 
 
@@ -112,12 +113,25 @@ def _weights(model: str, settings: Settings, features: int, outputs: int) -> flo
         return 2.0**63
 
 
+def _propagation(data: Data, settings: Settings, model: str) -> float:
+    """Number of values that random propagation in front of a model keeps, in all views."""
+    is_sharp = "encoder_channels" in settings_of(model) and settings.variant == "sharp"
+    width = settings.hidden_channels if model == "grand" else settings.encoder_channels * is_sharp
+    by_feature = settings.propagate == "features" and width > 0
+    columns = 11 * width + (5 * int(data.x.size(1)) if by_feature else 0)
+    return float(settings.views * int(data.x.size(0)) * columns)
+
+
 def _activations(data: Data, settings: Settings, model: str, outputs: int) -> float:
     """Number of values that a step keeps of nodes and edges, as measured on a CPU, roughly."""
     nodes, edges = int(data.x.size(0)), int(data.edge_index.size(1))
+    front = _propagation(data, settings, model)
+    if model == "grand":
+        return front + 5 * settings.views * nodes * outputs
     if "factors" in settings_of(model):
         latent = 8 * nodes * min(settings.k, nodes)
-        return latent + settings.hidden_channels * (16 * settings.num_layers * nodes + edges / 2)
+        layers = settings.hidden_channels * (16 * settings.num_layers * nodes + edges / 2)
+        return front + (settings.views if front else 1) * (latent + layers)
     if model in ("mlp", "appnp"):
         steps = settings.propagation if model == "appnp" else 0
         return nodes * (5 * settings.num_layers * settings.hidden_channels + 2 * steps * outputs)
