@@ -15,7 +15,10 @@ from lgdgcn.nn.sharp import (
     SharpConv,
     class_units,
     edge_loss,
+    factor_posterior,
+    factor_weights,
     label_groups,
+    log_lift,
     vote,
 )
 from lgdgcn.nn.variant import VARIANTS, Variant
@@ -42,9 +45,12 @@ __all__ = [
     "dropout",
     "dropout_everywhere",
     "edge_loss",
+    "factor_posterior",
+    "factor_weights",
     "knn_graph",
     "label_groups",
     "latent_graph",
+    "log_lift",
     "normalized_adjacency",
     "propagate",
     "route",

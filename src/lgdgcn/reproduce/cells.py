@@ -12,7 +12,9 @@ from lgdgcn.config import Settings, preset, resolve, to_toml
 
 __all__ = ["FULL", "QUICK", "Cell", "Plan", "settings_line", "train_command"]
 
-EDITION = 1  # of the models and their training; raised by a change that changes results
+# of the models and their training; raised by a change that changes results
+EDITION = 1
+EDITIONS = {"sharp": 2}  # of variants that have changed since
 NOT_RESULTS = ("checkpoint_every",)  # settings that do not change the result
 # settings of sharp that came later; at their defaults they change no result of before
 LATER = (
@@ -52,7 +54,7 @@ class Cell:
             if key not in NOT_RESULTS and (key not in LATER or value != default[key])
         }
         return {
-            "edition": EDITION,
+            "edition": EDITIONS.get(self.settings.variant, EDITION),
             "graph": self.graph,
             "split": self.split,
             "model": self.model,

@@ -1,7 +1,7 @@
 """Ours, the sharp variant: units are class distributions, edges evidence, labels own factors."""
 
 from lgdgcn.nn.sharp.class_units import class_units, vote
-from lgdgcn.nn.sharp.edge_mixture import edge_loss
+from lgdgcn.nn.sharp.edge_mixture import edge_loss, factor_posterior, factor_weights, log_lift
 from lgdgcn.nn.sharp.label_groups import label_groups
 from lgdgcn.nn.sharp.label_head import LabelHead
 from lgdgcn.nn.sharp.sharp_conv import SharpConv
@@ -13,7 +13,10 @@ __all__ = [
     "SharpConv",
     "class_units",
     "edge_loss",
+    "factor_posterior",
+    "factor_weights",
     "label_groups",
+    "log_lift",
     "structured_adjacency",
     "vote",
 ]

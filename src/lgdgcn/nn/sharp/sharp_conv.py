@@ -8,7 +8,7 @@ from torch import Tensor
 from lgdgcn.errors import InputError
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
 from lgdgcn.nn.sharp.class_units import class_units, vote
-from lgdgcn.nn.sharp.edge_mixture import edge_loss
+from lgdgcn.nn.sharp.edge_mixture import edge_loss, factor_posterior, factor_weights, log_lift
 
 __all__ = ["SharpConv"]
 
@@ -21,7 +21,9 @@ class SharpConv(LGDConv):
     Factor m of a node holds a distribution over d classes. The projection gives the scores of the
     classes, neighbours vote for each other's classes (:func:`~lgdgcn.nn.sharp.class_units.vote`)
     and every edge is evidence for the factor in which its ends agree
-    (:func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss`).
+    (:func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss`). Which factor that is
+    (:func:`~lgdgcn.nn.sharp.edge_mixture.factor_posterior`) is not computed in training, where
+    nothing depends on it.
 
     Args:
         in_channels: Size of the input vectors.
@@ -36,6 +38,8 @@ class SharpConv(LGDConv):
         torch.Size([5, 6])
     """
 
+    factor_weights: Tensor
+
     def __init__(
         self,
         in_channels: int | None,
@@ -49,6 +53,13 @@ class SharpConv(LGDConv):
         super().__init__(in_channels, out_channels, **options)
         channels = out_channels // self.factors
         self.first_classes = channels if first_classes is None else first_classes
+        # known when labels are; a buffer, so that the members of a population have one each
+        weights = factor_weights(torch.ones(self.factors, dtype=torch.bool))
+        self.register_buffer("factor_weights", weights, persistent=False)
+
+    def begin(self, owned: Tensor) -> None:
+        """Say which factors labels own ``[M]``."""
+        self.factor_weights = factor_weights(owned).to(self.factor_weights)
 
     def project(self, x: Tensor) -> Tensor:
         """Return the nodes' own scores of every factor's classes ``[*, N, M, d]``."""
@@ -63,13 +74,21 @@ class SharpConv(LGDConv):
     def route(self, z: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
         """Let neighbours vote, T rounds; return class units and edge probabilities.
 
-        Without votes nothing in a training step depends on the probabilities, ``[*, 0, M]`` then.
+        In training there are no probabilities, ``[*, 0, M]``.
         """
-        if self.training and self.iterations == 0:
-            return class_units(z), z.new_empty(*z.shape[:-3], 0, self.factors)
-        return vote(z, edge_index, self.iterations, self.tau)
+        units = class_units(z)
+        if self.iterations:
+            lift = log_lift(units, self.factor_weights)
+            units = vote(z, edge_index, self.iterations, self.tau, lift)
+        if self.training:
+            return units, z.new_empty(*z.shape[:-3], 0, self.factors)
+        return units, factor_posterior(units, edge_index, self.factor_weights)
+
+    def edge_loss(self, output: Disentangled, edge_index: Tensor) -> Tensor:
+        """How badly the layer's classes explain edges ``[*]``; they need not be its own edges."""
+        return edge_loss(output.local_units, edge_index, self.factor_weights)
 
     def losses(self, output: Disentangled, edge_index: Tensor) -> dict[str, Tensor]:
         """Return the edge loss beside the layer's other losses, ``[*]`` each."""
-        edge = {"edge": edge_loss(output.local_units, edge_index)}
+        edge = {"edge": self.edge_loss(output, edge_index)}
         return edge | super().losses(output, edge_index)
