@@ -156,7 +156,7 @@ class Settings:
     )
     consistency_warmup: int = _number(
         0,
-        "epochs until that weight is full, growing evenly; 0 for none (sharp, grand)",
+        "epochs in which that weight grows from 0, 0 for none (sharp, grand)",
         low=0,
         per_member=True,
     )

@@ -352,9 +352,10 @@ def test_a_score_of_an_earlier_version_is_not_compared(tmp_path):
 def test_a_checkpoint_from_before_a_setting_was_there(tmp_path):
     data, stop = toy_graph(), StopRequest()
     stop.signal = signal.SIGTERM
-    with RunFolder(tmp_path / "run") as folder, pytest.raises(StoppedError):
+    with RunFolder(tmp_path / "run") as folder:
         folder.write_config(CONFIG)
-        train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder, stop=stop)
+        with pytest.raises(StoppedError):
+            train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder, stop=stop)
     tensors, meta = checkpoint.load(folder.checkpoint(0))
     for name in ("consistency_warmup", "confidence", "weight_average"):
         del meta["config"][name]
