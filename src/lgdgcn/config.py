@@ -154,6 +154,26 @@ class Settings:
     sharpening: float = _number(
         0.5, "temperature of what views agree on (sharp, grand)", above=0, high=1, per_member=True
     )
+    consistency_warmup: int = _number(
+        0,
+        "epochs in which that weight grows from 0, 0 for none (sharp, grand)",
+        low=0,
+        per_member=True,
+    )
+    confidence: float = _number(
+        0.0,
+        "views agree only on nodes whose likeliest class is above it (sharp, grand)",
+        low=0,
+        below=1,
+        per_member=True,
+    )
+    weight_average: float = _number(
+        0.0,
+        "evaluate a moving average of the weights with this decay, 0 for none",
+        low=0,
+        below=1,
+        per_member=True,
+    )
     structure: str = _choice(
         "none",
         "propagate along edges weighed by agreement, latent neighbours, or both (sharp)",

@@ -16,8 +16,9 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def output_of(data, outputs):
-    network = stack([new_model("lgdgcn", Member(Settings(**OPTIONS), 0), data, outputs)]).train()
+def output_of(data, outputs, **changes):
+    member = Member(Settings(**OPTIONS, **changes), 0)
+    network = stack([new_model("lgdgcn", member, data, outputs)]).train()
     streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.2]))
     with streams.active():
         output = network.disentangle(data.x, data.edge_index)
@@ -32,6 +33,14 @@ def test_views_agree_in_the_labels_factor_alone():
     torch.testing.assert_close(loss, torch.tensor([want]), check_dtype=False)
     free = consistency_loss(classes[:, :, 1].tolist(), 0.4)
     assert abs(free - want) > 1e-3
+
+
+def test_views_agree_on_nodes_that_are_sure():
+    _, loss, classes = output_of(toy_graph(), 3, confidence=0.42)
+    likeliest = classes[:, :, 0, :3].mean(0).amax(-1)
+    assert 0 < (likeliest > 0.42).sum() < 36
+    want = consistency_loss(classes[:, :, 0, :3].tolist(), 0.4, 0.42)
+    torch.testing.assert_close(loss, torch.tensor([want]), check_dtype=False)
 
 
 def test_views_agree_in_every_factor_that_labels_own():

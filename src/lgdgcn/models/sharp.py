@@ -53,6 +53,7 @@ class SharpGCN(LGDGCN):
         batch_norm: Whether the input of both layers is normalised.
         views: Views V in every step.
         sharpening: Temperature of the views' average.
+        confidence: Probability above which a node's likeliest class makes its views agree.
         structure: What is propagated along beside plain edges: edges by agreement (``"local"``),
             latent neighbours (``"global"``), ``"both"`` or ``"none"`` of them.
         structure_neighbours: Latent neighbours of every node.
@@ -67,6 +68,7 @@ class SharpGCN(LGDGCN):
     """
 
     sharpening: Tensor
+    confidence: Tensor
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class SharpGCN(LGDGCN):
         batch_norm: bool = False,
         views: int = 1,
         sharpening: float = 0.5,
+        confidence: float = 0.0,
         structure: Structure = "none",
         structure_neighbours: int = 10,
         structure_weight: float = 0.3,
@@ -132,8 +135,9 @@ class SharpGCN(LGDGCN):
                 )
                 self.refresh_every = refresh_every
             self.is_random_from_start = True
-        # a buffer, so that the members of a population can have one each
-        self.register_buffer("sharpening", torch.tensor(sharpening).double(), persistent=False)
+        # buffers, so that the members of a population can have one each
+        for name, number in (("sharpening", sharpening), ("confidence", confidence)):
+            self.register_buffer(name, torch.tensor(number).double(), persistent=False)
 
     def make_layer(self, in_channels: int | None, out_channels: int, **options: Any) -> SharpConv:
         """Return a layer whose units are class distributions."""
@@ -262,8 +266,9 @@ class SharpGCN(LGDGCN):
         classes = self.head.classes(units).view(*lead, views, -1, *units.shape[-2:])
         owned = self._owned_factors()
         by_factor = classes.movedim(-2, -4).flatten(0, -4)  # [* M, V, N, d]
-        temperature = self.sharpening.unsqueeze(-1).expand_as(owned).reshape(-1)
-        loss = consistency_loss(by_factor, temperature).view_as(owned)
+        both = (self.sharpening, self.confidence)
+        numbers = (number.unsqueeze(-1).expand_as(owned).reshape(-1) for number in both)
+        loss = consistency_loss(by_factor, *numbers).view_as(owned)
         mean: Tensor = (loss * owned).sum(-1) / owned.sum(-1)
         return mean
 

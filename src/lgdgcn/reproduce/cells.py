@@ -19,8 +19,9 @@ NOT_RESULTS = ("checkpoint_every",)  # settings that do not change the result
 # settings of sharp that came later; at their defaults they change no result of before
 LATER = (
     "encoder_channels", "hops", "propagate", "hop_weights", "drop_nodes", "input_dropout",
-    "batch_norm", "views", "lambda_consistency", "sharpening", "structure",
-    "structure_neighbours", "structure_weight", "refresh_every",
+    "batch_norm", "views", "lambda_consistency", "sharpening", "consistency_warmup",
+    "confidence", "weight_average", "structure", "structure_neighbours", "structure_weight",
+    "refresh_every",
 )  # fmt: skip
 
 
