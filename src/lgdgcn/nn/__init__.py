@@ -16,6 +16,7 @@ from lgdgcn.nn.sharp import (
     class_units,
     edge_loss,
     label_groups,
+    number_of_groups,
     vote,
 )
 from lgdgcn.nn.variant import VARIANTS, Variant
@@ -46,6 +47,7 @@ __all__ = [
     "label_groups",
     "latent_graph",
     "normalized_adjacency",
+    "number_of_groups",
     "propagate",
     "route",
     "space_loss",

@@ -2,7 +2,7 @@
 
 from lgdgcn.nn.sharp.class_units import class_units, vote
 from lgdgcn.nn.sharp.edge_mixture import edge_loss
-from lgdgcn.nn.sharp.label_groups import label_groups
+from lgdgcn.nn.sharp.label_groups import label_groups, number_of_groups
 from lgdgcn.nn.sharp.label_head import LabelHead
 from lgdgcn.nn.sharp.sharp_conv import SharpConv
 from lgdgcn.nn.sharp.structure import PropagationGraph, structured_adjacency
@@ -14,6 +14,7 @@ __all__ = [
     "class_units",
     "edge_loss",
     "label_groups",
+    "number_of_groups",
     "structured_adjacency",
     "vote",
 ]
