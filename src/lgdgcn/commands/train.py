@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean, stdev
@@ -42,7 +41,7 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
-from lgdgcn.train.auto_factors import find_factors
+from lgdgcn.train.auto_factors import find_factors, least_factors
 from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.run_files import check_same, read_config
@@ -101,8 +100,7 @@ def train(
         return read(seed if source.varies_with_seed else 0)
 
     # what cannot be used, or is too large, is refused before the run folder is touched
-    sized = replace(settings, factors=1) if settings.factors == AUTO else settings
-    check_memory(load(0), [sized], model, where)
+    check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:
         with stop_on_signals() as stop, run:

@@ -22,7 +22,13 @@ from lgdgcn.train.state import EpochReport, Member
 from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import Trainer
 
-__all__ = ["FoundFactors", "fewest_within_one_error", "find_factors", "hold_back_edges"]
+__all__ = [
+    "FoundFactors",
+    "fewest_within_one_error",
+    "find_factors",
+    "hold_back_edges",
+    "least_factors",
+]
 
 FREE = (0, 1, 2, 4)  # free factors that are tried
 MOST_GROUPS = 32  # of labels
@@ -103,8 +109,6 @@ def find_factors(
     """
     if settings.factors != AUTO:
         return settings, None
-    if "factors" not in settings_of(model):
-        raise InputError(f"factors is {AUTO!r}, but {MODELS[model].title} has none; leave it out")
     known, classes = data.y[data.train_mask], Task.of(data).outputs
     is_single = known.dim() == 1
     with long_work("grouping labels"):
@@ -122,6 +126,19 @@ def find_factors(
         tried = [sized(least + free) for free in FREE]
         chosen = _best_on_held_out_edges(tried, options, data, model, seed, device, stop)
     return _with_sizes(settings, chosen), chosen
+
+
+def least_factors(settings: Settings, model: str) -> Settings:
+    """Return settings with one factor instead of ``"auto"``, for checks before the search.
+
+    Raises:
+        InputError: The model has no factors to find.
+    """
+    if settings.factors != AUTO:
+        return settings
+    if "factors" not in settings_of(model):
+        raise InputError(f"factors is {AUTO!r}, but {MODELS[model].title} has none; leave it out")
+    return replace(settings, factors=1)
 
 
 def _best_on_held_out_edges(
