@@ -126,10 +126,10 @@ def test_every_setting_is_checked_and_says_what_it_means(name):
 def valid(field):
     if "options" in field.metadata:
         return st.sampled_from(field.metadata["options"])
-    if field.type is bool:
+    if type(field.default) is bool:
         return st.booleans()
     limits = field.metadata["limits"]
-    if field.type is int:
+    if type(field.default) is int:
         return st.integers(max(limits["low"], 1), int(min(limits["high"], 10**6)))
     low, high = max(limits["low"], limits["above"], 0), min(limits["high"], limits["below"], 1e6)
     return st.floats(low, high, exclude_min=limits["above"] >= 0, exclude_max=limits["below"] == 1)
