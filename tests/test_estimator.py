@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import inspect
+import math
 import warnings
 
 import numpy as np
@@ -49,6 +50,22 @@ def test_every_parameter_is_a_setting_with_the_same_default():
     assert given == {name: None if name in own else settings[name] for name in given}
     baselines_and_folders = {"heads", "kernel_size", "propagation", "alpha", "theta"}
     assert settings.keys() - given.keys() == baselines_and_folders | {"checkpoint_every"}
+
+
+def test_the_number_of_factors_can_be_found():
+    model = fitted(variant="sharp", factors="auto", epochs=3)
+    assert model.get_params()["factors"] == clone(model).factors == "auto"
+    used = model.trained_.settings
+    assert model.factors_ == used.factors == model.transform().shape[1]
+    assert math.prod(model.transform().shape[1:]) == used.hidden_channels
+    again = fitted(variant="sharp", factors="auto", epochs=3)
+    assert again.factors_ == model.factors_
+    assert np.array_equal(again.predict_proba(), model.predict_proba())
+
+
+def test_only_the_sharp_variant_can_find_it():
+    with pytest.raises(InputError, match="the paper variant cannot find their number"):
+        fitted(factors="auto")
 
 
 def test_a_mistyped_parameter_is_refused_by_name():

@@ -19,6 +19,7 @@ from typing import Any
 from lgdgcn.errors import InputError
 
 __all__ = [
+    "AUTO",
     "LOSS_WEIGHTS",
     "PER_MEMBER_SETTINGS",
     "Settings",
@@ -31,11 +32,14 @@ __all__ = [
     "to_toml",
 ]
 
+AUTO = "auto"
+"""The value of a setting whose number training finds."""
+
 DEFAULTS = "defaults"  # the presets of a graph without its own
 
 
 _LARGEST = 2**31 - 1  # of what sizes are computed from
-_TABLES = ("settings", "run", "preset")  # in files that this package writes
+_TABLES = ("settings", "run", "preset", "auto_factors")  # in files that this package writes
 
 
 def _number(
@@ -49,6 +53,7 @@ def _number(
     per_member: bool = False,
     weighs: str | None = None,
     models: tuple[str, ...] = (),
+    auto: bool = False,
 ) -> Any:
     """A setting that is a number.
 
@@ -62,9 +67,11 @@ def _number(
         per_member: Whether models trained in one pass may differ in it.
         weighs: Name of the loss that it is the weight of (see ``NodeModel.losses``).
         models: The baselines that it belongs to; LGD-GCN does not know it then.
+        auto: Whether it may be :data:`AUTO`, a number that training finds.
     """
     limits = {"low": low, "high": high, "above": above, "below": below}
     meaning = {"per_member": per_member or weighs is not None, "weighs": weighs, "models": models}
+    meaning["auto"] = auto
     return dataclasses.field(default=default, metadata={"help": help, "limits": limits, **meaning})
 
 
@@ -94,7 +101,9 @@ class Settings:
         "the paper's text, the authors' code, or units that are classes",
         ("paper", "released", "sharp"),
     )
-    factors: int = _number(4, "latent factors M", low=1, high=_LARGEST)
+    factors: int | str = _number(
+        4, "latent factors M, or auto to find their number (sharp)", low=1, high=_LARGEST, auto=True
+    )
     hidden_channels: int = _number(
         64, "size of a layer's output, all factors together", low=1, high=_LARGEST
     )
@@ -215,11 +224,27 @@ class Settings:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
-        if self.hidden_channels % self.factors:
+        if self.factors == AUTO:
+            if self.variant != "sharp":
+                raise InputError(
+                    f"factors is {AUTO!r}, but the {self.variant} variant cannot find their "
+                    "number; use the sharp variant or give a number"
+                )
+        elif self.hidden_channels % self.num_factors:
             raise InputError(
                 f"hidden_channels is {self.hidden_channels}, which {self.factors} factors do not "
-                f"divide; use a multiple such as {self.factors * 16}"
+                f"divide; use a multiple such as {self.num_factors * 16}"
             )
+
+    @property
+    def num_factors(self) -> int:
+        """The number of factors, where it is known."""
+        if isinstance(self.factors, str):
+            raise InputError(
+                f"factors is {self.factors!r}, which only lgdgcn train and LGDClassifier can find "
+                "a number for; give a number"
+            )
+        return self.factors
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -348,12 +373,17 @@ def _presets_of(graph: str) -> dict[str, Any]:
 
 
 def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
-    name, kind = field.name, field.type
+    name: str = field.name
+    kind: Any = type(field.default)
+    may_be_auto = field.metadata.get("auto", False)
+    if may_be_auto and isinstance(value, str) and value == AUTO:
+        return value
     if kind is float and type(value) is int and abs(value) < 2**1023:
         value = float(value)
     if type(value) is not kind:
         expected = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
-        raise InputError(f"{name} is {value!r}; it must be {expected[kind]}")  # type: ignore[index]
+        or_auto = f" or {AUTO}" if may_be_auto else ""
+        raise InputError(f"{name} is {value!r}; it must be {expected[kind]}{or_auto}")
     if "options" in field.metadata and value not in field.metadata["options"]:
         raise InputError(f"{name} is {value!r}; choose from {', '.join(field.metadata['options'])}")
     if "limits" in field.metadata:

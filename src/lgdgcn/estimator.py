@@ -21,6 +21,7 @@ from lgdgcn.data.validate import canonical, fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import select_device
+from lgdgcn.train.auto_factors import find_factors
 from lgdgcn.train.checkpoint import refuse_foreign
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.trained import TrainedModel
@@ -59,6 +60,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: Original class or label names.
+        factors_: Number of factors, which ``factors="auto"`` finds.
         result_: Scores of the fit, a :class:`~lgdgcn.train.seeds.SeedResult`.
 
     Example:
@@ -101,10 +103,12 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
         graph = canonical(data, require_labels=True)
         settings = resolve(preset("", "lgdgcn", given["variant"]), given)
+        settings, _ = find_factors(settings, graph, "lgdgcn", seed, device)
         self.result_, self.trained_ = train_seed(graph, settings, "lgdgcn", seed, device)
         for warning in self.result_.warnings:
             warnings.warn(warning, LGDWarning, stacklevel=2)
         self.classes_ = np.asarray(self.trained_.classes)
+        self.factors_ = self.trained_.settings.num_factors
         self._graph, self._given_edges = graph, data.edge_index
         return self
 
@@ -216,6 +220,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         settings = {key: value for key, value in used.items() if key in known}
         model = cls(**settings, device=device)
         model.trained_, model.classes_ = trained, np.asarray(trained.classes)
+        model.factors_ = trained.settings.num_factors
         return model
 
     @property

@@ -102,7 +102,7 @@ def _dense(data: Data, settings: Settings) -> Step:
     if not DENSE.is_file():
         raise InputError("benchmarks/dense.py is part of a checkout, not of an installed package")
     nodes, width, hidden = data.x.size(0), 50, settings.hidden_channels
-    padded = width * settings.num_layers * (hidden + settings.iterations * 2 * settings.factors)
+    padded = width * settings.num_layers * (hidden + settings.iterations * 2 * settings.num_factors)
     needed = 4 * nodes * (6 * nodes + padded + 4 * width * hidden)
     free = _free_memory(data.edge_index.device)
     if needed > free:

@@ -91,7 +91,7 @@ def shape_of(data: Data, settings: Settings) -> WorkloadShape:
         nonzeros=data.x.values().numel() if sparse else data.x.numel(),
         classes=int(data.y.max()) + 1,
         hidden=settings.hidden_channels,
-        factors=settings.factors,
+        factors=settings.num_factors,
         iterations=settings.iterations,
         layers=settings.num_layers,
         k=settings.k,

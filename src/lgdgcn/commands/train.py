@@ -20,6 +20,7 @@ from lgdgcn.commands.console import (
     print_warning,
 )
 from lgdgcn.config import (
+    AUTO,
     Settings,
     from_toml,
     parse_assignments,
@@ -40,6 +41,7 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
+from lgdgcn.train.auto_factors import find_factors, least_factors
 from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.run_files import check_same, read_config
@@ -98,7 +100,7 @@ def train(
         return read(seed if source.varies_with_seed else 0)
 
     # what cannot be used, or is too large, is refused before the run folder is touched
-    check_memory(load(0), [settings], model, where)
+    check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:
         with stop_on_signals() as stop, run:
@@ -169,14 +171,24 @@ def _train_one(
 ) -> Result:
     header = {"dataset": source.address, "model": model, "seeds": seeds, "split": source.split}
     header |= {key: value for key in ("root", "features") if (value := getattr(source, key))}
-    config = {"run": header, "settings": settings.as_dict()}
     variant = settings.variant if model in ("lgdgcn", "disengcn") else None
     what = {"model": model, "variant": variant}
+    found: Result = {}
     if folder.config.is_file():  # the run is resumed, or else the folder would be empty
-        check_same(read_config(folder.config), config)
+        saved = read_config(folder.config)
+        if "auto_factors" in saved and settings.factors == AUTO:
+            found = {"auto_factors": saved["auto_factors"]}
+            sizes = {key: saved["settings"].get(key) for key in ("factors", "hidden_channels")}
+            settings = resolve(settings.as_dict(), sizes)
+        check_same(saved, {"run": header, "settings": settings.as_dict()})
         if folder.result.is_file():
             return finished_result(folder, load, what, seeds)
     else:
+        settings, factors = find_factors(settings, load(0), model, 0, device, stop)
+        if factors is not None:
+            out.print(str(factors), soft_wrap=True)
+            found = {"auto_factors": factors.as_dict()}
+        config = {"run": header, "settings": settings.as_dict(), **found}
         folder.write_config("\n".join(to_toml(table, values) for table, values in config.items()))
     with epoch_progress(MODELS[model].title, seeds) as on_epoch:
         runs, trained = train_seeds(
@@ -190,6 +202,7 @@ def _train_one(
         "metric": trained.task.metric,
         **summary(runs),
         "factors": _factor_scores(trained, load(0), source.name, folder),
+        **found,
         "model_sha256": checkpoint.weights_sha256(folder.model),
     }
     if unrouted := routing_warning(result["factors"].get("routing_entropy"), settings):

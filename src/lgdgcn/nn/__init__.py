@@ -19,6 +19,7 @@ from lgdgcn.nn.sharp import (
     factor_weights,
     label_groups,
     log_lift,
+    number_of_groups,
     vote,
 )
 from lgdgcn.nn.variant import VARIANTS, Variant
@@ -52,6 +53,7 @@ __all__ = [
     "latent_graph",
     "log_lift",
     "normalized_adjacency",
+    "number_of_groups",
     "propagate",
     "route",
     "space_loss",

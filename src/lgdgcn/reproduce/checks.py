@@ -269,7 +269,7 @@ def finds_factors(
         if ours is None or share is None:
             yield Finding(case.format(column))
             continue
-        channels, factors = ours.entry.cell.settings.factors, int(column)
+        channels, factors = ours.entry.cell.settings.num_factors, int(column)
         idle = 1 / factors
         text = f"{share:.1%} of the edges, {idle:.1%} with all of them in one channel"
         if factors > channels:

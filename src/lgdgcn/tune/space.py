@@ -9,7 +9,7 @@ from typing import Any
 
 import optuna
 
-from lgdgcn.config import Settings, resolve
+from lgdgcn.config import AUTO, Settings, resolve
 from lgdgcn.errors import InputError
 
 __all__ = ["Space", "default_space", "read_space"]
@@ -136,6 +136,11 @@ def _check_value(name: str, value: Any) -> None:
     """Refuse what is no setting's value; that factors divide the channels is seen to later."""
     alone: dict[str, Any] = {}
     if name == "factors":
+        if value == AUTO:
+            raise InputError(
+                f"factors is {AUTO!r}, which a search does not know; give numbers, such as those "
+                "that lgdgcn train finds"
+            )
         alone["hidden_channels"] = max(1, value) if isinstance(value, int) else 1
     if name == "hidden_channels":
         alone["factors"] = 1
@@ -197,7 +202,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_whole(name: str) -> bool:
     field = Settings.__dataclass_fields__.get(name)
-    return field is not None and field.type is int
+    return field is not None and type(field.default) is int
 
 
 def _distribution(name: str, given: dict[str, Any]) -> optuna.distributions.BaseDistribution:

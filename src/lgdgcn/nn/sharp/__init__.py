@@ -2,7 +2,7 @@
 
 from lgdgcn.nn.sharp.class_units import class_units, vote
 from lgdgcn.nn.sharp.edge_mixture import edge_loss, factor_posterior, factor_weights, log_lift
-from lgdgcn.nn.sharp.label_groups import label_groups
+from lgdgcn.nn.sharp.label_groups import label_groups, number_of_groups
 from lgdgcn.nn.sharp.label_head import LabelHead
 from lgdgcn.nn.sharp.sharp_conv import SharpConv
 from lgdgcn.nn.sharp.structure import PropagationGraph, structured_adjacency
@@ -17,6 +17,7 @@ __all__ = [
     "factor_weights",
     "label_groups",
     "log_lift",
+    "number_of_groups",
     "structured_adjacency",
     "vote",
 ]
