@@ -92,7 +92,3 @@ class SharpConv(LGDConv):
         """Return the edge loss beside the layer's other losses, ``[*]`` each."""
         edge = {"edge": self.edge_loss(output, edge_index)}
         return edge | super().losses(output, edge_index)
-
-    def edge_loss(self, output: Disentangled, edge_index: Tensor) -> Tensor:
-        """Return the mean price of these edges ``[*]``, which may be others than were routed."""
-        return edge_loss(output.local_units, edge_index)
