@@ -163,21 +163,12 @@ class SharpGCN(LGDGCN):
         """Give labels that exclude each other on the training nodes one factor."""
         if self.label_groups or self.is_exclusive:
             self.head.begin(y, self.num_factors)
-        self._weigh_factors()
+        for layer in cast("Sequence[SharpConv]", self.layers):
+            layer.begin(self._owned_factors())
         if self.encoder is not None:
             self.encoder.begin(x, normalized_adjacency(edge_index, x.size(0)))
         if self.propagation_graph is not None:
             self.propagation_graph.begin(edge_index, x.size(0))
-
-    def load_state_dict(self, *args: Any, **options: Any) -> Any:
-        """Load weights, among which are the factors that labels own."""
-        found = super().load_state_dict(*args, **options)
-        self._weigh_factors()
-        return found
-
-    def _weigh_factors(self) -> None:
-        for layer in cast("Sequence[SharpConv]", self.layers):
-            layer.begin(self._owned_factors())
 
     def factors(
         self,

@@ -8,7 +8,7 @@ from lgdgcn import kernels
 __all__ = ["edge_loss", "factor_posterior", "factor_weights", "log_lift"]
 
 _BACKGROUND = 0.05  # share of the edges that no factor has to explain
-_FREE = 0.1  # share of the factors that no label owns, all together
+_FREE = 0.3  # share of the factors that no label owns, all together
 _SMALLEST = 1e-6  # agreement of ends that have no class in common
 
 

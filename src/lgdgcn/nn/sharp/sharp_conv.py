@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lgdgcn.errors import InputError
-from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
+from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
 from lgdgcn.nn.sharp.class_units import class_units, vote
 from lgdgcn.nn.sharp.edge_mixture import edge_loss, factor_posterior, factor_weights, log_lift
 
@@ -53,13 +53,20 @@ class SharpConv(LGDConv):
         super().__init__(in_channels, out_channels, **options)
         channels = out_channels // self.factors
         self.first_classes = channels if first_classes is None else first_classes
-        # known when labels are; a buffer, so that the members of a population have one each
         weights = factor_weights(torch.ones(self.factors, dtype=torch.bool))
-        self.register_buffer("factor_weights", weights, persistent=False)
+        self.register_buffer("factor_weights", weights)
 
     def begin(self, owned: Tensor) -> None:
-        """Say which factors labels own ``[M]``."""
-        self.factor_weights = factor_weights(owned).to(self.factor_weights)
+        """Say which factors labels own ``[M]``: they begin with most of the edges."""
+        self.factor_weights.copy_(factor_weights(owned))
+
+    def update_statistics(self, output: Disentangled, moment: Moment) -> None:
+        """Update the factors' shares of the edges, too, once per epoch: a step of EM."""
+        super().update_statistics(output, moment)
+        if moment == "after_step" and output.edge_factors.size(-2):
+            background = 1 - self.factor_weights.sum(-1, keepdim=True)
+            drawn = output.edge_factors.mean(-2).to(self.factor_weights)
+            self.factor_weights.copy_((1 - background) * drawn)
 
     def project(self, x: Tensor) -> Tensor:
         """Return the nodes' own scores of every factor's classes ``[*, N, M, d]``."""
