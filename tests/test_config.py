@@ -263,13 +263,13 @@ def test_presets(graph, name, content):
     assert content.keys() == {"preset", "settings"}
     assert "search" in content["preset"]
     settings = resolve(content["settings"])
-    model, _, variant = name.partition("-")
+    model, _, variant = name.removesuffix("-multilabel").partition("-")
+    multi_label = name.endswith("-multilabel")
     assert model in MODELS
     assert variant in ("", "paper", "released", "sharp")
     assert settings.variant == (variant or "paper")
-    assert (
-        preset("" if graph == "defaults" else graph, model, variant or None) == content["settings"]
-    )
+    of = "" if graph == "defaults" else graph
+    assert preset(of, model, variant or None, multi_label=multi_label) == content["settings"]
     assert build(model, settings.as_dict(), 5, 2) is not None
 
 
@@ -308,7 +308,34 @@ def test_a_generated_graph_has_the_presets_of_all():
 
 def test_the_sharp_variant_has_settings_for_any_graph():
     assert preset("unheard-of", "lgdgcn", "sharp") == preset("", "lgdgcn", "sharp") != {}
-    assert preset("unheard-of", "lgdgcn") == {}
+    assert preset("unheard-of", "lgdgcn", "paper") == {}
+
+
+def test_without_a_variant_lgd_gcn_is_sharp_and_disengcn_the_papers():
+    for graph in ("cora", "synthetic", ""):
+        for multi_label in (False, True):
+            found = preset(graph, "lgdgcn", multi_label=multi_label)
+            assert found["variant"] == "sharp"
+            assert found == preset(graph, "lgdgcn", "sharp", multi_label=multi_label)
+    assert preset("synthetic", "disengcn") == preset("synthetic", "disengcn", "paper") != {}
+
+
+def test_label_sets_have_settings_of_their_own_where_the_graph_has_none():
+    single, multi = (preset("", "lgdgcn", multi_label=kind) for kind in (False, True))
+    assert (single["encoder_channels"], multi.get("encoder_channels")) == (64, None)
+    assert preset("synthetic:factors=8", "lgdgcn", multi_label=True) == multi
+    for graph in ("cora", "lgd_syn_fac4"):  # the graph's own file comes first
+        assert preset(graph, "lgdgcn", multi_label=True) == preset(graph, "lgdgcn") != multi
+    for model in ("gcn", "mlp"):
+        assert preset("", model, multi_label=True) == preset("", model) != {}
+
+
+def test_where_presets_of_label_sets_are_looked_for():
+    assert preset_names("mine", "lgdgcn", "sharp", multi_label=True) == [
+        f"{file}lgdgcn{ending}"
+        for file in ("mine-", "")
+        for ending in ("-sharp-multilabel", "-sharp", "-multilabel", "")
+    ]
 
 
 def test_no_preset():

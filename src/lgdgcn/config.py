@@ -23,6 +23,8 @@ __all__ = [
     "LOSS_WEIGHTS",
     "PER_MEMBER_SETTINGS",
     "Settings",
+    "check_value",
+    "default_variant",
     "from_toml",
     "parse_assignments",
     "preset",
@@ -274,6 +276,21 @@ def resolve(*layers: dict[str, Any]) -> Settings:
     return Settings(**merged)
 
 
+def check_value(name: str, value: Any) -> None:
+    """Refuse what is no setting's value; that factors divide the channels is seen to later."""
+    alone: dict[str, Any] = {}
+    if name == "factors":
+        alone["hidden_channels"] = max(1, value) if isinstance(value, int) else 1
+    if name == "hidden_channels":
+        alone["factors"] = 1
+    resolve(alone, {name: value})
+
+
+def default_variant(model: str) -> str:
+    """The variant of a model where none is named; only LGD-GCN has settings for ``sharp``."""
+    return "sharp" if model == "lgdgcn" else "paper"
+
+
 def parse_assignments(assignments: list[str]) -> dict[str, Any]:
     """Read ``key=value`` arguments; values are written as in TOML, plain words without quotes.
 
@@ -322,44 +339,64 @@ def to_toml(table: str, values: dict[str, Any]) -> str:
     return "\n".join([f"[{table}]", *(f"{k} = {_toml_value(v)}" for k, v in values.items())]) + "\n"
 
 
-def preset(dataset: str, model: str, variant: str | None = None) -> dict[str, Any]:
+def preset(
+    dataset: str, model: str, variant: str | None = None, *, multi_label: bool = False
+) -> dict[str, Any]:
     """Return the shipped settings of a model on a data set.
 
     Without such settings those of the model on any data set, and without these none. A generated
     graph such as ``synthetic:average_degree=6`` without its own has those of ``synthetic``.
+
+    Args:
+        dataset: Name of the graph; any other text for a graph without presets of its own.
+        model: Name of the model.
+        variant: ``"paper"``, ``"released"`` or ``"sharp"``; by default :func:`default_variant`.
+        multi_label: Whether nodes have sets of labels, for which there may be other settings.
     """
-    return dict(_shipped_preset(dataset, model, variant).get("settings", {}))
+    return dict(_shipped_preset(dataset, model, variant, multi_label).get("settings", {}))
 
 
-def preset_note(dataset: str, model: str, variant: str | None = None) -> str | None:
+def preset_note(
+    dataset: str, model: str, variant: str | None = None, *, multi_label: bool = False
+) -> str | None:
     """Return what a reader of the preset's results should know, where there is anything."""
-    note: str | None = _shipped_preset(dataset, model, variant).get("preset", {}).get("note")
+    shipped = _shipped_preset(dataset, model, variant, multi_label)
+    note: str | None = shipped.get("preset", {}).get("note")
     return note
 
 
-def preset_names(dataset: str, model: str, variant: str | None = None) -> list[str]:
+def preset_names(
+    dataset: str, model: str, variant: str | None = None, *, multi_label: bool = False
+) -> list[str]:
     """Names of the presets that would do, the best first.
 
     Example:
         >>> preset_names("synthetic:average_degree=6", "gcn")
         ['synthetic_average_degree_6-gcn-paper', 'synthetic_average_degree_6-gcn', \
 'synthetic-gcn-paper', 'synthetic-gcn', 'gcn-paper', 'gcn']
+        >>> preset_names("", "lgdgcn", multi_label=True)[-4:]
+        ['lgdgcn-sharp-multilabel', 'lgdgcn-sharp', 'lgdgcn-multilabel', 'lgdgcn']
     """
-    keys = _preset_keys(dataset, model, variant)
+    keys = _preset_keys(dataset, model, variant, multi_label)
     return [table if file == DEFAULTS else f"{file}-{table}" for file, table in keys]
 
 
-def _preset_keys(dataset: str, model: str, variant: str | None) -> list[tuple[str, str]]:
+def _preset_keys(
+    dataset: str, model: str, variant: str | None, multi_label: bool
+) -> list[tuple[str, str]]:
     """File (one per graph, and one of defaults) and table of the presets that would do."""
     own = re.sub(r"[^a-z0-9.]+", "_", dataset.lower())
     files = dict.fromkeys([own, dataset.lower().partition(":")[0], DEFAULTS])
-    tables = (f"{model}-{variant or 'paper'}", model)
-    return [(file, table) for file in files for table in tables]
+    endings = ("-multilabel", "") if multi_label else ("",)
+    names = (f"{model}-{variant or default_variant(model)}", model)
+    return [(file, name + ending) for file in files for name in names for ending in endings]
 
 
-def _shipped_preset(dataset: str, model: str, variant: str | None) -> dict[str, Any]:
+def _shipped_preset(
+    dataset: str, model: str, variant: str | None, multi_label: bool
+) -> dict[str, Any]:
     """The best preset that is there: its tables ``preset`` (how it was found) and ``settings``."""
-    for file, table in _preset_keys(dataset, model, variant):
+    for file, table in _preset_keys(dataset, model, variant, multi_label):
         found: dict[str, Any] | None = _presets_of(file).get(table)
         if found is not None:
             return found

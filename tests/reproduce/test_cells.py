@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from lgdgcn.config import Settings
-from lgdgcn.reproduce.cells import FULL, Cell
+from lgdgcn.reproduce.cells import FULL, Cell, train_command
 from lgdgcn.reproduce.exhibits import cells, exhibits
 from reproduce.tiny import cell
 
@@ -29,3 +29,21 @@ def test_the_published_results_are_those_of_the_cells():
     page = Path(__file__).parents[2] / "docs" / "results.md"
     published = set(re.findall(r"^# cell (\w+):", page.read_text(encoding="utf-8"), re.MULTILINE))
     assert published == {one.key for shown in exhibits(["all"], FULL) for one in cells(shown)}
+
+
+def test_without_a_variant_a_cell_is_the_papers_and_its_command_says_so():
+    described = {"graph": "cora", "model": "lgdgcn", "seeds": "standard"}
+    paper = FULL.cell(described)
+    assert paper == FULL.cell({**described, "variant": "paper"})
+    assert paper.settings.variant == "paper"
+    assert train_command(paper) == "lgdgcn train cora --model lgdgcn --variant paper --seeds 20"
+    assert "--variant" not in train_command(FULL.cell({**described, "model": "gcn"}))
+
+
+def test_the_published_commands_are_those_of_the_cells():
+    page = Path(__file__).parents[2] / "docs" / "results.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    commands = [line for line in lines if line.startswith("lgdgcn train")]
+    known = {train_command(one) for shown in exhibits(["all"], FULL) for one in cells(shown)}
+    assert commands
+    assert set(commands) <= known

@@ -289,11 +289,11 @@ def test_exhibits_are_found_by_name():
 def test_every_model_has_been_searched_on_the_graph_it_is_shown_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: set[tuple[str, str, str | None]] = set()
+    asked: set[tuple[str, str, str]] = set()
 
-    def remember(graph: str, model: str, variant: str | None = None) -> dict[str, Any]:
+    def remember(graph: str, model: str, variant: str, *, multi_label: bool) -> dict[str, Any]:
         asked.add((graph, model, variant))
-        return preset(graph, model, variant)
+        return preset(graph, model, variant, multi_label=multi_label)
 
     monkeypatch.setattr(cell_module, "preset", remember)
     exhibits(["all"], FULL)
@@ -301,6 +301,6 @@ def test_every_model_has_been_searched_on_the_graph_it_is_shown_on(
     for graph, model, variant in asked:
         file = folder / f"{graph.partition(':')[0]}.toml"
         presets = tomllib.loads(file.read_text(encoding="utf-8"))
-        own = [name for name in (f"{model}-{variant or 'paper'}", model) if name in presets]
+        own = [name for name in (f"{model}-{variant}", model) if name in presets]
         assert own, (graph, model, variant)
         assert "search" in presets[own[0]]["preset"]

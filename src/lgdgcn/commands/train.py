@@ -22,6 +22,8 @@ from lgdgcn.commands.console import (
 from lgdgcn.config import (
     AUTO,
     Settings,
+    check_value,
+    default_variant,
     from_toml,
     parse_assignments,
     preset,
@@ -55,6 +57,7 @@ __all__ = ["default_folder", "train"]
 Result = dict[str, Any]
 
 RUN_LENGTH = ("epochs", "patience", "checkpoint_every")  # settings that comparisons share
+VARIANTS = tuple(f"lgdgcn-{variant}" for variant in ("paper", "released", "sharp"))
 
 
 def train(
@@ -74,16 +77,17 @@ def train(
     """Train a model and, on the same graph, those it is compared with; print the table."""
     if seeds < 1:
         raise InputError(f"--seeds is {seeds}; give at least 1")
-    for name in (model, *compare):
-        if name not in MODELS:
-            raise InputError(f"model is {name!r}; choose from {', '.join(MODELS)}")
+    for name, known in [(model, (*MODELS,)), *((one, (*MODELS, *VARIANTS)) for one in compare)]:
+        if name not in known:
+            raise InputError(f"model is {name!r}; choose from {', '.join(known)}")
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other; leave out one of them")
     own = {**(from_toml(config) if config else {}), **parse_assignments(assignments)}
     if variant is not None:
         own["variant"] = variant
-    settings = resolve(preset(source.preset_name, model, own.get("variant")), own)
-    path = folder or default_folder(source.name, model, settings, resume)
+    for name, value in own.items():
+        check_value(name, value)
+    path = folder or default_folder(source.name, model, own.get("variant"), resume)
     run = RunFolder(path, resume=resume, overwrite=overwrite)
     beside = {other: run.compared(other) for other in compare}
     for one in (run, *beside.values()):  # all of them before anything in any of them is touched
@@ -100,13 +104,19 @@ def train(
         return read(seed if source.varies_with_seed else 0)
 
     # what cannot be used, or is too large, is refused before the run folder is touched
+    multi_label = load(0).y.dim() == 2
+    used = own.get("variant") or (_variant_of(run) if resume else None) or default_variant(model)
+    shipped = preset(source.preset_name, model, used, multi_label=multi_label)
+    settings = resolve({"variant": used}, shipped, own)
     check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:
         with stop_on_signals() as stop, run:
             results.append(_train_one(source, load, model, settings, seeds, where, run, stop))
-            for other, inner in beside.items():
-                chosen = resolve(_compared(source.preset_name, other, own.get("variant")), shared)
+            for name, inner in beside.items():
+                other = name.partition("-")[0]
+                found = _compared(source.preset_name, name, own.get("variant"), multi_label)
+                chosen = resolve(found, shared)
                 with inner:
                     result = _train_one(source, load, other, chosen, seeds, where, inner, stop)
                     results.append(result)
@@ -115,7 +125,7 @@ def train(
         raise StoppedError(message, error.exit_code) from None
     _print(source.name, results)
     if not own and source.dataset.lower() == source.name:
-        _print_notes(source.preset_name, results)
+        _print_notes(source.preset_name, results, multi_label)
     out.print(f"run folder: {path}", soft_wrap=True)
 
 
@@ -127,19 +137,39 @@ def _refuse_to_replace(config: Path, folder: RunFolder) -> None:
         )
 
 
-def _compared(graph: str, model: str, variant: str | None) -> Result:
-    """The preset of a model beside another; no model but LGD-GCN has any for the sharp variant."""
-    variants = (variant, "paper", "released") if variant == "sharp" else (variant,)
-    presets = (preset(graph, model, one) for one in variants)
-    return next(filter(None, presets), {})
+def _variant_of(folder: RunFolder) -> str | None:
+    """The variant of the run in a folder: it stays that one where the default is another by now."""
+    if not folder.config.is_file():
+        return None
+    variant: str | None = read_config(folder.config)["settings"].get("variant")
+    return variant
 
 
-def default_folder(dataset: str, model: str, settings: Settings, resume: bool) -> Path:
-    """``runs/DATASET-MODEL``, numbered so that nothing is overwritten.
+def _compared(graph: str, name: str, variant: str | None, multi_label: bool) -> Result:
+    """The preset of a model beside another.
 
-    Resuming takes the newest unfinished one.
+    Args:
+        graph: Name that presets go by.
+        name: The model, with its own variant behind it as in ``lgdgcn-paper``, or without.
+        variant: What the command names, for models without their own. No model but LGD-GCN has
+            presets for the sharp variant: others have one of the paper's or the released one.
+        multi_label: Whether nodes have sets of labels.
     """
-    name = f"{dataset}-{model}" + ("" if settings.variant == "paper" else f"-{settings.variant}")
+    model, _, own = name.partition("-")
+    variants = [own or variant or default_variant(model)]
+    if not own and variant in (None, "sharp"):
+        variants += ["paper", "released"]
+    presets = (preset(graph, model, one, multi_label=multi_label) for one in variants)
+    return next(filter(None, presets), {"variant": variants[0]})
+
+
+def default_folder(dataset: str, model: str, variant: str | None, resume: bool) -> Path:
+    """``runs/DATASET-MODEL``, with the variant where it is not the default, numbered.
+
+    So nothing is overwritten. Resuming takes the newest unfinished one.
+    """
+    is_default = variant in (None, default_variant(model))
+    name = f"{dataset}-{model}" + ("" if is_default else f"-{variant}")
     name = re.sub(r"[^A-Za-z0-9._]+", "-", name)[:64]
     number = 1
     taken: list[Path] = []
@@ -268,17 +298,20 @@ def _f1_caption(results: list[Result]) -> str:
     return f"F1 at the threshold tuned on validation ({tuned}); {more}"
 
 
-def _print_notes(dataset: str, results: list[Result]) -> None:
+def _print_notes(dataset: str, results: list[Result], multi_label: bool) -> None:
     """Say what a reader of these presets' results should know."""
     for result in results:
-        if note := preset_note(dataset, result["model"], result["variant"]):
-            out.print(f"{MODELS[result['model']].title}: {note}", soft_wrap=True)
+        model, variant = result["model"], result["variant"]
+        if note := preset_note(dataset, model, variant, multi_label=multi_label):
+            out.print(f"{_name(result)}: {note}", soft_wrap=True)
 
 
 def _name(result: Result) -> str:
-    """The model, and which reading of it where that is not the paper's text."""
-    title = MODELS[result["model"]].title
-    return title if result["variant"] in (None, "paper") else f"{title} ({result['variant']})"
+    """The model; of LGD-GCN the variant, of DisenGCN where it is not the paper's."""
+    model, variant = result["model"], result["variant"]
+    title = MODELS[model].title
+    is_plain = variant is None or variant == "paper" == default_variant(model)
+    return title if is_plain else f"{title} ({variant})"
 
 
 def _mean(values: list[float | None]) -> str:

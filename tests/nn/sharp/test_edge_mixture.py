@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch.autograd import gradcheck
 
 from lgdgcn.nn import class_units, edge_loss, factor_posterior, factor_weights, log_lift
+from lgdgcn.nn.sharp.edge_mixture import drawn_weights
 from literal import voting as literal
 from literal.seeds import seeds
 from nn.ugly import NO_EDGES, ugly_edges
@@ -129,6 +130,23 @@ def test_a_factor_with_one_class_for_all_takes_no_edges_from_one_that_explains_t
         weights = factor_weights(torch.tensor(owned, dtype=torch.bool))
         found = factor_posterior(joined, edges, weights)
         assert (found.argmax(-1) == makers.long().argmax(-1)).all()
+
+
+def test_shares_of_factors_are_found_by_steps_of_em():
+    """A free factor that draws most edges gets them, one that draws none can come back."""
+    units, edges, makers = planted()
+    uneven = edges[:, (makers[:, 1] | (torch.arange(edges.size(1)) % 4 == 0))]
+    weights = weights_of(2)
+    for _ in range(200):
+        drawn = factor_posterior(units, uneven, weights).mean(0)
+        weights = drawn_weights(drawn, torch.tensor([True, False]))
+    share = makers[:, 1].sum() / uneven.size(1)
+    torch.testing.assert_close(weights[1].item(), 0.95 * share.item(), rtol=0.01, atol=0)
+    gone = drawn_weights(torch.tensor([1.0, 0.0]), torch.tensor([True, False]))
+    assert 0 < gone[1] < 1e-3
+    assert gone.sum().item() == pytest.approx(0.95)
+    of_labels = drawn_weights(torch.tensor([0.6, 0.2, 0.2]), torch.tensor([True, True, False]))
+    assert of_labels[0] == of_labels[1] > of_labels[2]
 
 
 def test_names_of_factors_and_classes_and_the_order_of_edges_mean_nothing():

@@ -5,19 +5,20 @@ from torch import Tensor
 
 from lgdgcn import kernels
 
-__all__ = ["edge_loss", "factor_posterior", "factor_weights", "log_lift"]
+__all__ = ["drawn_weights", "edge_loss", "factor_posterior", "factor_weights", "log_lift"]
 
 _BACKGROUND = 0.05  # share of the edges that no factor has to explain
-_FREE = 0.3  # share of the factors that no label owns, all together
+_FREE = 0.1  # share of the factors that no label owns, all together
+_LEAST = 1e-4  # share of a factor that draws nothing: it may come back
 _SMALLEST = 1e-6  # agreement of ends that have no class in common
 
 
 def factor_weights(owned: Tensor) -> Tensor:
-    """Return the share of the edges that each factor is expected to draw ``[*, M]``.
+    """Return the share of the edges that each factor is expected to draw at first ``[*, M]``.
 
     Factors with labels come first: they share all but a tenth and a background of one twentieth.
-    What they explain they keep, because a free factor has to explain an edge much better to get
-    it; so factors that are not needed cost nothing.
+    A free factor has to explain an edge much better to get it, and earns its share by such edges
+    (:func:`drawn_weights`); so factors that are not needed cost nothing.
 
     Args:
         owned: Whether labels own the factor. Shape ``[*, M]``.
@@ -32,6 +33,21 @@ def factor_weights(owned: Tensor) -> Tensor:
     free = torch.where(others > 0, _FREE, 0.0)
     of_owned = (1 - _BACKGROUND - free) / number
     return torch.where(owned, of_owned, free / others.clamp_min(1))
+
+
+def drawn_weights(drawn: Tensor, owned: Tensor) -> Tensor:
+    """Return the shares anew: a step of EM, in which factors with labels keep equal shares.
+
+    (With many factors an edge says too little to tell the shares of all: where they are equal,
+    estimates of each cost one point of attribution.)
+
+    Args:
+        drawn: Mean over the edges of :func:`factor_posterior`. Shape ``[*, M]``.
+        owned: Whether labels own the factor. Shape ``[*, M]``.
+    """
+    mean = (drawn * owned).sum(-1, keepdim=True) / owned.sum(-1, keepdim=True).clamp_min(1)
+    above = torch.where(owned, mean, drawn) + _LEAST
+    return (1 - _BACKGROUND) * above / above.sum(-1, keepdim=True)
 
 
 def edge_loss(units: Tensor, edge_index: Tensor, weights: Tensor) -> Tensor:

@@ -8,7 +8,13 @@ from torch import Tensor
 from lgdgcn.errors import InputError
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
 from lgdgcn.nn.sharp.class_units import class_units, vote
-from lgdgcn.nn.sharp.edge_mixture import edge_loss, factor_posterior, factor_weights, log_lift
+from lgdgcn.nn.sharp.edge_mixture import (
+    drawn_weights,
+    edge_loss,
+    factor_posterior,
+    factor_weights,
+    log_lift,
+)
 
 __all__ = ["SharpConv"]
 
@@ -38,6 +44,7 @@ class SharpConv(LGDConv):
         torch.Size([5, 6])
     """
 
+    owned: Tensor
     factor_weights: Tensor
 
     def __init__(
@@ -53,20 +60,21 @@ class SharpConv(LGDConv):
         super().__init__(in_channels, out_channels, **options)
         channels = out_channels // self.factors
         self.first_classes = channels if first_classes is None else first_classes
-        weights = factor_weights(torch.ones(self.factors, dtype=torch.bool))
-        self.register_buffer("factor_weights", weights)
+        every = torch.ones(self.factors, dtype=torch.bool)
+        self.register_buffer("owned", every, persistent=False)
+        self.register_buffer("factor_weights", factor_weights(every))
 
     def begin(self, owned: Tensor) -> None:
         """Say which factors labels own ``[M]``: they begin with most of the edges."""
+        self.owned.copy_(owned)
         self.factor_weights.copy_(factor_weights(owned))
 
     def update_statistics(self, output: Disentangled, moment: Moment) -> None:
         """Update the factors' shares of the edges, too, once per epoch: a step of EM."""
         super().update_statistics(output, moment)
         if moment == "after_step" and output.edge_factors.size(-2):
-            background = 1 - self.factor_weights.sum(-1, keepdim=True)
             drawn = output.edge_factors.mean(-2).to(self.factor_weights)
-            self.factor_weights.copy_((1 - background) * drawn)
+            self.factor_weights.copy_(drawn_weights(drawn, self.owned))
 
     def project(self, x: Tensor) -> Tensor:
         """Return the nodes' own scores of every factor's classes ``[*, N, M, d]``."""
