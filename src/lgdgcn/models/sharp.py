@@ -177,7 +177,7 @@ class SharpGCN(LGDGCN):
 
     def _weigh_factors(self) -> None:
         for layer in cast("Sequence[SharpConv]", self.layers):
-            layer.begin(self._owned_factors())
+            layer.begin(self.owned_factors())
 
     def factors(
         self,
@@ -210,7 +210,7 @@ class SharpGCN(LGDGCN):
             return
         hidden = self._hidden(x, edge_index, 1).squeeze(-3)
         layers = super().factors(hidden, edge_index)
-        owned = self._owned_factors()  # [*, M]
+        owned = self.owned_factors()  # [*, M]
         classes = self.head.classes(layers[-1].units)
         share = (owned / owned.sum(-1, keepdim=True)).sqrt().to(classes.dtype)
         share = share.repeat_interleave(classes.size(-1) // self.num_factors, -1)
@@ -264,7 +264,7 @@ class SharpGCN(LGDGCN):
         """Mean consistency loss of the factors that labels own, ``[*]``."""
         lead = units.shape[:-3]
         classes = self.head.classes(units).view(*lead, views, -1, *units.shape[-2:])
-        owned = self._owned_factors()
+        owned = self.owned_factors()
         by_factor = classes.movedim(-2, -4).flatten(0, -4)  # [* M, V, N, d]
         both = (self.sharpening, self.confidence)
         numbers = (number.unsqueeze(-1).expand_as(owned).reshape(-1) for number in both)
@@ -272,8 +272,8 @@ class SharpGCN(LGDGCN):
         mean: Tensor = (loss * owned).sum(-1) / owned.sum(-1)
         return mean
 
-    def _owned_factors(self) -> Tensor:
-        """Whether labels own each factor ``[*, M]``; without groups any of them may be owned."""
+    def owned_factors(self) -> Tensor:
+        """Return whether labels own each factor ``[*, M]``; without groups all may be owned."""
         start = self.head.start
         owned = (start > 0).any(-2).view(*start.shape[:-2], self.num_factors, -1).any(-1)
         return owned | ~owned.any(-1, keepdim=True)
