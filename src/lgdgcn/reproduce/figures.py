@@ -38,6 +38,7 @@ STYLE: dict[Any, Any] = {
 # Curves
 LINE_COLORS = [COLORS[index] for index in (0, 5, 2, 3, 1, 7)]  # neighbours in a legend far apart
 LINE_MARKERS = "osD^vP"
+CHANCE: dict[str, Any] = {"color": "0.45", "linestyle": ":", "linewidth": 1.5}
 WIDE_RANGE = 20  # largest over smallest value from which ticks are at equal steps
 MOST_LETTERS = 25  # of all tick labels that still fit side by side
 LEAST_HEIGHT = 4.0  # points on the axis of scores: noise should not look like mountains
@@ -88,6 +89,8 @@ def plot_curves(figure: Figure, curves: CurveFigure, results: Results) -> None:
         axes.annotate(_math("\n".join(notes[index])), (0, 1), (0, 5), xycoords="axes fraction",
                       textcoords="offset points", fontsize=8.5, color="0.35")  # fmt: skip
     handles: list[Line2D | Patch] = [*styles.values()] if len(styles) > 1 else []
+    if any(panel.has_chance for panel in curves.panels):
+        handles.append(Line2D([], [], **CHANCE, label="chance"))
     handles += [
         Line2D([], [], color="0.3", label="mean over seeds"),
         Patch(color="0.3", alpha=0.2, linewidth=0, label="± one standard deviation"),
@@ -108,6 +111,8 @@ def _plot_panel(axes: Axes, panel: Panel, styles: dict[str, Line2D], results: Re
         axes.text(
             0.5, 0.5, "no run has finished", ha="center", color="0.4", transform=axes.transAxes
         )
+    if panel.has_chance:
+        axes.plot(x, [100 / value for value in values], **CHANCE)
     shaded = RANGE.search(panel.note)
     if shaded:
         low, high = (float(np.interp(float(end), values, x)) for end in shaded.groups())
