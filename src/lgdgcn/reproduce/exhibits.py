@@ -115,6 +115,7 @@ class Panel:
     y_label: str
     series: tuple[Series, ...]
     note: str = ""  # what the paper says about it
+    y_limits: tuple[float, float] | None = None
     has_chance: bool = False  # whether one of as many as the value says is right by chance
 
 
@@ -276,9 +277,16 @@ def _panel(panel: Described, lines: Described, plan: Plan) -> Panel:
         series = tuple(_over_graphs(panel, lines[name], plan) for name in panel["lines"])
     else:
         series = _over_setting(panel, plan)
-    words = {key: panel[key] for key in ("id", "title", "x_label", "y_label")}
-    note, has_chance = panel.get("note", ""), panel.get("chance", False)
-    return Panel(series=series, note=note, has_chance=has_chance, **words)
+    return Panel(
+        panel["id"],
+        panel["title"],
+        panel["x_label"],
+        panel["y_label"],
+        series,
+        panel.get("note", ""),
+        tuple(panel["y_limits"]) if "y_limits" in panel else None,
+        panel.get("chance", False),
+    )
 
 
 def _over_graphs(panel: Described, line: Described, plan: Plan) -> Series:
