@@ -275,7 +275,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             help="table1 to table4, sharp (the sharp variant and its parts), fig-units, "
-            "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, or all.",
+            "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, fig-sharp, or all.",
             show_default="all",
         ),
     ] = None,

@@ -197,6 +197,9 @@ class Settings:
         0.3, "weight of latent neighbours (sharp)", low=0, high=1e6, per_member=True
     )
     refresh_every: int = _number(50, "epochs between two looks at the structure (sharp)", low=1)
+    unit_length: bool = _flag(
+        False, "units of length 1 instead of class distributions (sharp, for comparison)"
+    )
     # Baselines
     heads: int = _number(8, "attention heads (gat)", low=1, high=_LARGEST, models=("gat",))
     kernel_size: int = _number(

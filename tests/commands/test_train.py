@@ -66,6 +66,7 @@ def test_the_result_says_what_was_run_and_how_well(finished):
         assert run["scores"]["test"]["micro_f1"] == run["test"]
         assert run["scores"]["val"]["micro_f1"] == run["val"]
     assert 0 <= result["factors"]["routing_entropy"] <= 1
+    assert 1 <= result["factors"]["factor_usage"] <= 2
     assert 0 <= result["factors"]["edge_attribution"] <= 1
     assert 0 <= result["factors"]["dci_disentanglement"] <= 1
     assert result["factors"]["correlation_ratio"] > 0
@@ -79,7 +80,8 @@ def test_the_table_shows_both_models(finished):
     assert table["LGD-GCN (sharp)"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
     assert f"{result['factors']['routing_entropy']:.4f}" in table["LGD-GCN (sharp)"]
     assert len(table["GCN"]) == len(table["LGD-GCN (sharp)"])
-    assert table["GCN"].count("–") == 4  # it has no factors to score
+    assert f"{result['factors']['factor_usage']:.2f}" in table["LGD-GCN (sharp)"]
+    assert table["GCN"].count("–") == 5  # it has no factors to score
     assert "mean ± std of 2 seeds" in outcome.out
     assert f"run folder: {folder}" in outcome.out
 
@@ -404,7 +406,7 @@ def test_label_sets_of_different_sizes(tmp_path):
     outcome = train(tmp_path / "run", *settings, "--seeds", 2, graph=graph, epochs=60)
     assert outcome.code == 0
     assert "F1 at the threshold tuned on validation (0." in outcome.out
-    assert "average precision see result.json" in outcome.out
+    assert "average precision see result.json" in " ".join(outcome.out.split())
     result = result_of(tmp_path / "run")
     assert result["metric"] == "micro_f1"
     for run in result["runs"]:

@@ -34,7 +34,7 @@ from lgdgcn.config import (
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
-from lgdgcn.models import MODELS
+from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import (
     StopRequest,
     keep_freed_memory,
@@ -48,7 +48,7 @@ from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning
+from lgdgcn.train.sanity import routing_warning, usage_warning
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
@@ -226,25 +226,29 @@ def _train_one(
         )
     folder.files()  # refuses links that were made meanwhile
     trained.save(folder.model)
+    data = load(0)
+    output = trained(data)
     result: Result = {
         "dataset": source.dataset,
         **what,
         "metric": trained.task.metric,
         **summary(runs),
-        "factors": _factor_scores(trained, load(0), source.name, folder),
+        "factors": _factor_scores(trained, data, output, source.name, folder),
         **found,
         "model_sha256": checkpoint.weights_sha256(folder.model),
     }
-    if unrouted := routing_warning(result["factors"].get("routing_entropy"), settings):
-        result["warnings"].append(unrouted)
+    unrouted = routing_warning(result["factors"].get("routing_entropy"), settings)
+    both = (unrouted, usage_warning(trained, output))
+    result["warnings"] += [warning for warning in both if warning]
     folder.write_result(result)
     remove_checkpoints(folder, seeds)
     return result
 
 
-def _factor_scores(trained: TrainedModel, data: Data, name: str, folder: RunFolder) -> Result:
+def _factor_scores(
+    trained: TrainedModel, data: Data, output: NodeOutput, name: str, folder: RunFolder
+) -> Result:
     """Measure and draw what the best model knows of the factors."""
-    output = trained(data)
     if not output.layers:
         return {}
     from lgdgcn.plots import plot_units
@@ -260,8 +264,8 @@ def _print(dataset: str, results: list[Result]) -> None:
     names = ["micro_f1", "macro_f1"] if multi_label else ["accuracy"]
     titles = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "accuracy": "accuracy"}
     header = ["model", *(f"test\n{titles[name]}" for name in names), "valida-\ntion"]
-    header += ["edge attri-\nbution", "routing\nentropy", "DCI disen-\ntanglement"]
-    header += ["correla-\ntion ratio", "epochs"]
+    header += ["edge attri-\nbution", "routing\nentropy", "factors\nin use"]
+    header += ["DCI disen-\ntanglement", "correla-\ntion ratio", "epochs"]
     rows = []
     for result in results:
         runs, factors = result["runs"], result["factors"]
@@ -269,6 +273,7 @@ def _print(dataset: str, results: list[Result]) -> None:
         cells.append(_mean([run["val"] for run in runs]))
         cells.append(percent(factors.get("edge_attribution")))
         cells.append(plain(factors.get("routing_entropy"), 4))
+        cells.append(plain(factors.get("factor_usage"), 2))
         cells.append(plain(factors.get("dci_disentanglement"), 3))
         cells.append(plain(factors.get("correlation_ratio"), 2))
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")

@@ -22,7 +22,7 @@ LATER = (
     "encoder_channels", "hops", "propagate", "hop_weights", "drop_nodes", "input_dropout",
     "batch_norm", "views", "lambda_consistency", "sharpening", "consistency_warmup",
     "confidence", "weight_average", "structure", "structure_neighbours", "structure_weight",
-    "refresh_every",
+    "refresh_every", "unit_length",
 )  # fmt: skip
 
 

@@ -6,11 +6,13 @@ from lgdgcn.nn.sharp.label_groups import label_groups, number_of_groups
 from lgdgcn.nn.sharp.label_head import LabelHead
 from lgdgcn.nn.sharp.sharp_conv import SharpConv
 from lgdgcn.nn.sharp.structure import PropagationGraph, structured_adjacency
+from lgdgcn.nn.sharp.unit_conv import UnitConv
 
 __all__ = [
     "LabelHead",
     "PropagationGraph",
     "SharpConv",
+    "UnitConv",
     "class_units",
     "edge_loss",
     "factor_posterior",
