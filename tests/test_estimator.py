@@ -68,7 +68,7 @@ def test_the_number_of_factors_can_be_found():
 
 def test_only_the_sharp_variant_can_find_it():
     with pytest.raises(InputError, match="the paper variant cannot find their number"):
-        fitted(factors="auto")
+        fitted(variant="paper", factors="auto")
 
 
 def test_a_mistyped_parameter_is_refused_by_name():

@@ -15,7 +15,7 @@ def class_units(scores):
     return np.array([[np.sqrt(softmax(list(own))) for own in node] for node in scores])
 
 
-def vote(scores, edge_index, rounds, tau, log_lift):
+def vote(scores, edge_index, rounds, tau):
     scores = np.asarray(scores, dtype=np.float64)
     edges = [(int(j), int(i)) for j, i in np.asarray(edge_index).T]
     factors = scores.shape[1]
@@ -23,9 +23,7 @@ def vote(scores, edge_index, rounds, tau, log_lift):
     for _ in range(rounds):
         total = scores + units
         for j, i in edges:
-            p = softmax(
-                [float(units[j, m] @ units[i, m]) / tau + log_lift[m] for m in range(factors)]
-            )
+            p = softmax([float(units[j, m] @ units[i, m]) / tau for m in range(factors)])
             for m in range(factors):
                 total[i, m] += p[m] * units[j, m]
         units = class_units(total)
@@ -52,10 +50,6 @@ def factor_weights(owned):
     return [
         (0.95 - free) / owned.count(True) if own else free / owned.count(False) for own in owned
     ]
-
-
-def log_lift(units, weights):
-    return [math.log(weights[m] / by_chance(units, m)) for m in range(len(weights))]
 
 
 def edge_loss(units, edge_index, weights):

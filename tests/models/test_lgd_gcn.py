@@ -42,8 +42,7 @@ def literal_units(model, layer, h, edge_index, is_first):
         weight, bias = (p.detach().numpy() for p in projection.parameters())
         if isinstance(layer, SharpConv):
             scores = (h @ weight + bias).reshape(len(h), 4, -1)
-            lift = voting.log_lift(voting.class_units(scores), layer.factor_weights.tolist())
-            return voting.vote(scores, edge_index, layer.iterations, layer.tau, lift)
+            return voting.vote(scores, edge_index, layer.iterations, layer.tau)
         z = latent_space.projection(h, weight, bias, 4)
     flags = variant.uniform_start, variant.normalize_last
     return routing.route(z, edge_index, layer.iterations, layer.tau, *flags)[0]

@@ -19,7 +19,6 @@ from lgdgcn.nn.sharp import (
     factor_posterior,
     factor_weights,
     label_groups,
-    log_lift,
     number_of_groups,
     vote,
 )
@@ -53,7 +52,6 @@ __all__ = [
     "knn_graph",
     "label_groups",
     "latent_graph",
-    "log_lift",
     "normalized_adjacency",
     "number_of_groups",
     "propagate",

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch.autograd import gradcheck
 
-from lgdgcn.nn import class_units, edge_loss, factor_posterior, factor_weights, log_lift
+from lgdgcn.nn import class_units, edge_loss, factor_posterior, factor_weights
 from lgdgcn.nn.sharp.edge_mixture import drawn_weights
 from literal import voting as literal
 from literal.seeds import seeds
@@ -45,9 +45,6 @@ def test_equals_the_literal_sum_over_all_pairs(seed, spread, shape):
         factor_posterior(units, edges, weights),
         literal.factor_posterior(units, edges, own),
         rtol=1e-9,
-    )
-    np.testing.assert_allclose(
-        log_lift(units, weights), literal.log_lift(units.numpy(), own), rtol=1e-9
     )
 
 

@@ -1,7 +1,7 @@
 """Ours, the sharp variant: units are class distributions, edges evidence, labels own factors."""
 
 from lgdgcn.nn.sharp.class_units import class_units, vote
-from lgdgcn.nn.sharp.edge_mixture import edge_loss, factor_posterior, factor_weights, log_lift
+from lgdgcn.nn.sharp.edge_mixture import edge_loss, factor_posterior, factor_weights
 from lgdgcn.nn.sharp.label_groups import label_groups, number_of_groups
 from lgdgcn.nn.sharp.label_head import LabelHead
 from lgdgcn.nn.sharp.sharp_conv import SharpConv
@@ -18,7 +18,6 @@ __all__ = [
     "factor_posterior",
     "factor_weights",
     "label_groups",
-    "log_lift",
     "number_of_groups",
     "structured_adjacency",
     "vote",

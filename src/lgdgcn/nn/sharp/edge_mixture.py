@@ -5,7 +5,7 @@ from torch import Tensor
 
 from lgdgcn import kernels
 
-__all__ = ["drawn_weights", "edge_loss", "factor_posterior", "factor_weights", "log_lift"]
+__all__ = ["drawn_weights", "edge_loss", "factor_posterior", "factor_weights"]
 
 _BACKGROUND = 0.05  # share of the edges that no factor has to explain
 _FREE = 0.1  # share of the factors that no label owns, all together
@@ -102,17 +102,6 @@ def factor_posterior(units: Tensor, edge_index: Tensor, weights: Tensor) -> Tens
     lift = weights.to(units.dtype) / _by_chance(shares)
     evidence = (agreement + _SMALLEST) * lift.unsqueeze(-2)
     return evidence / evidence.sum(-1, keepdim=True)
-
-
-@torch.no_grad()
-def log_lift(units: Tensor, weights: Tensor) -> Tensor:
-    r"""How much a full agreement in each factor counts, :math:`\log (w_m / \bar a_m)` ``[*, M]``.
-
-    Args:
-        units: Units, whose squares are distributions. Shape ``[*, N, M, d]``.
-        weights: Shares of the factors. Shape ``[*, M]``.
-    """
-    return (weights.to(units.dtype) / _by_chance(units.square())).log()
 
 
 def _by_chance(shares: Tensor) -> Tensor:

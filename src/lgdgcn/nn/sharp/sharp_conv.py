@@ -7,13 +7,12 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
-from lgdgcn.nn.sharp.class_units import class_units, vote
+from lgdgcn.nn.sharp.class_units import vote
 from lgdgcn.nn.sharp.edge_mixture import (
     drawn_weights,
     edge_loss,
     factor_posterior,
     factor_weights,
-    log_lift,
 )
 
 __all__ = ["SharpConv"]
@@ -27,9 +26,8 @@ class SharpConv(LGDConv):
     Factor m of a node holds a distribution over d classes. The projection gives the scores of the
     classes, neighbours vote for each other's classes (:func:`~lgdgcn.nn.sharp.class_units.vote`)
     and every edge is evidence for the factor in which its ends agree
-    (:func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss`). Which factor that is
-    (:func:`~lgdgcn.nn.sharp.edge_mixture.factor_posterior`) is not computed in training, where
-    nothing depends on it.
+    (:func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss`,
+    :func:`~lgdgcn.nn.sharp.edge_mixture.factor_posterior`).
 
     Args:
         in_channels: Size of the input vectors.
@@ -70,9 +68,12 @@ class SharpConv(LGDConv):
         self.factor_weights.copy_(factor_weights(owned))
 
     def update_statistics(self, output: Disentangled, moment: Moment) -> None:
-        """Update the factors' shares of the edges, too, once per epoch: a step of EM."""
+        """Update the factors' shares of the edges, too, before every loss: a step of EM.
+
+        So the network that is evaluated, kept and trained on has the same shares.
+        """
         super().update_statistics(output, moment)
-        if moment == "after_step" and output.edge_factors.size(-2):
+        if moment == "before_loss" and output.edge_factors.size(-2):
             drawn = output.edge_factors.mean(-2).to(self.factor_weights)
             self.factor_weights.copy_(drawn_weights(drawn, self.owned))
 
@@ -87,16 +88,8 @@ class SharpConv(LGDConv):
         return scores.masked_fill(missing, _NEVER)
 
     def route(self, z: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-        """Let neighbours vote, T rounds; return class units and edge probabilities.
-
-        In training there are no probabilities, ``[*, 0, M]``.
-        """
-        units = class_units(z)
-        if self.iterations:
-            lift = log_lift(units, self.factor_weights)
-            units = vote(z, edge_index, self.iterations, self.tau, lift)
-        if self.training:
-            return units, z.new_empty(*z.shape[:-3], 0, self.factors)
+        """Let neighbours vote, T rounds; return class units and edge probabilities."""
+        units = vote(z, edge_index, self.iterations, self.tau)
         return units, factor_posterior(units, edge_index, self.factor_weights)
 
     def edge_loss(self, output: Disentangled, edge_index: Tensor) -> Tensor:
