@@ -125,6 +125,13 @@ class Settings:
     lambda_edge: float = _number(
         1.0, "weight of the edge loss (sharp)", low=0, high=1e30, weighs="edge"
     )
+    free_share: float = _number(
+        0.1,
+        "share of the edges that factors without labels begin with (sharp)",
+        above=0,
+        below=0.9,
+        per_member=True,
+    )
     label_groups: bool = _flag(True, "give labels that exclude each other one factor (sharp)")
     update_rate: float = _number(
         0.5, "share U_r of new statistics per epoch", low=0, high=1, per_member=True
@@ -284,6 +291,7 @@ def check_value(name: str, value: Any) -> None:
     alone: dict[str, Any] = {}
     if name == "factors":
         alone["hidden_channels"] = max(1, value) if isinstance(value, int) else 1
+        alone["variant"] = "sharp"  # which can find their number
     if name == "hidden_channels":
         alone["factors"] = 1
     resolve(alone, {name: value})

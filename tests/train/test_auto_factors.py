@@ -46,7 +46,8 @@ def graph_of(edges=60, nodes=40, label_sets=None, seed=0):
 
 
 def auto(epochs=3, **given):
-    return resolve(preset("", "lgdgcn", "sharp"), {"factors": "auto", "epochs": epochs} | given)
+    own = preset("", "lgdgcn", "sharp", multi_label=True)
+    return resolve(own, {"factors": "auto", "epochs": epochs} | given)
 
 
 def find(graph, settings=None, seed=0, **options):

@@ -262,7 +262,7 @@ def test_edges_that_are_not_routed_are_worth_one_sentence():
     assert found.endswith("; try lgdgcn train GRAPH --variant sharp")
     sharp = routing_warning(1.0, Settings(variant="sharp", tau=2.0))
     assert sharp.startswith("routing entropy is 1.0000: ")
-    assert sharp.endswith("; lower tau (now 2)")
+    assert sharp.endswith("; raise lambda_edge (now 1)")
 
 
 # Factors that are not needed

@@ -43,7 +43,7 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
-from lgdgcn.train.auto_factors import find_factors, least_factors
+from lgdgcn.train.auto_factors import FOUND, find_factors, least_factors
 from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.run_files import check_same, read_config
@@ -208,7 +208,7 @@ def _train_one(
         saved = read_config(folder.config)
         if "auto_factors" in saved and settings.factors == AUTO:
             found = {"auto_factors": saved["auto_factors"]}
-            sizes = {key: saved["settings"].get(key) for key in ("factors", "hidden_channels")}
+            sizes = {key: saved["settings"].get(key) for key in FOUND}
             settings = resolve(settings.as_dict(), sizes)
         check_same(saved, {"run": header, "settings": settings.as_dict()})
         if folder.result.is_file():

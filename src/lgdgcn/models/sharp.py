@@ -46,6 +46,7 @@ class SharpGCN(LGDGCN):
         multi_label: Whether a node has a set of labels. If not, and with an encoder, the labels
             are the classes of the first factor, and ``hidden_channels`` grows if they are more.
         label_groups: Whether :meth:`begin` gives labels that exclude each other one factor.
+        free_share: Share of the edges that factors without labels begin with.
         encoder_channels: Hidden channels of the encoder; 0 for none.
         hops: Hops K of the propagation.
         propagate: ``"hidden"`` channels or ``"features"``.
@@ -84,6 +85,7 @@ class SharpGCN(LGDGCN):
         *,
         multi_label: bool = True,
         label_groups: bool = True,
+        free_share: float = 0.1,
         encoder_channels: int = 0,
         hops: int = 0,
         propagate: PropagationOrder = "hidden",
@@ -119,6 +121,7 @@ class SharpGCN(LGDGCN):
             **options,
         )
         self.label_groups = label_groups
+        self.free_share = free_share
         asked = hops > 0 or views > 1 or structure != "none"
         self.ignores_propagation = asked and not encoder_channels
         self.encoder: PropagationEncoder | None = None
@@ -177,7 +180,7 @@ class SharpGCN(LGDGCN):
         owned = self.owned_factors()
         if owned is not None:
             for layer in cast("Sequence[SharpConv]", self.layers):
-                layer.begin(owned)
+                layer.begin(owned, self.free_share)
         if self.encoder is not None:
             self.encoder.begin(x, normalized_adjacency(edge_index, x.size(0)))
         if self.propagation_graph is not None:

@@ -23,6 +23,7 @@ from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import Trainer
 
 __all__ = [
+    "FOUND",
     "FoundFactors",
     "fewest_within_one_error",
     "find_factors",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 FREE = (0, 1, 2, 4)  # free factors that are tried
+FOUND = ("factors", "hidden_channels", "free_share")  # settings that are found
 MOST_GROUPS = 32  # of labels
 LEAST_CLASSES = 4  # of a factor
 LEAST_EDGES = 20  # fewer say nothing of free factors
@@ -105,7 +107,7 @@ def find_factors(
         stop: Becomes true when a signal asks to stop.
 
     Returns:
-        Settings with ``factors`` and ``hidden_channels``, and what was found.
+        Settings with those of :data:`FOUND`, and what was found.
     """
     if settings.factors != AUTO:
         return settings, None
@@ -164,7 +166,7 @@ def _best_on_held_out_edges(
             settings = _with_sizes(settings, one)
             members = [Member(settings, (seed + i) % 2**64) for i in range(RESTARTS)]
             run_jobs([Job(model, member, graph) for member in members], device, observer)
-            losses.append(observer.mean_losses())
+            losses.append(observer.best_losses())
     index, errors = fewest_within_one_error(torch.stack(losses))
     return replace(
         tried[index],
@@ -241,10 +243,14 @@ class _HeldOut(JobObserver):
         self._losses: list[Tensor] = []  # of every restart, [blocks]
         self._done, self._total = 0, epochs
 
-    def mean_losses(self) -> Tensor:
-        """Hand over the mean of the restarts ``[blocks]``; infinite if all have diverged."""
+    def best_losses(self) -> Tensor:
+        """Hand over those of the best restart ``[blocks]``; infinite if all have diverged.
+
+        A restart may be stuck, which says nothing of the number of factors.
+        """
         known, self._losses = self._losses, []
-        return torch.stack(known or [torch.full((len(self._blocks),), torch.inf)]).mean(0).double()
+        known = known or [torch.full((len(self._blocks),), torch.inf)]
+        return min(known, key=lambda own: float(own.mean().nan_to_num(nan=torch.inf))).double()
 
     def on_epoch(
         self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
@@ -291,7 +297,11 @@ def _labelled_factors(y: Tensor, factors: int) -> tuple[int, int]:
 
 
 def _with_sizes(settings: Settings, found: FoundFactors) -> Settings:
-    return replace(settings, factors=found.factors, hidden_channels=found.channels)
+    sizes = replace(settings, factors=found.factors, hidden_channels=found.channels)
+    if not found.free:
+        return sizes
+    # free factors are in doubt only where their number was not tried on other edges
+    return replace(sizes, free_share=min(0.89, 0.95 * found.free / found.factors))
 
 
 def _without_edges(data: Data, kept: Tensor, held: Tensor) -> Data:

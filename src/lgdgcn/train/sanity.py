@@ -139,7 +139,7 @@ def routing_warning(entropy: float | None, settings: Settings) -> str | None:
         return None
     is_sharp = settings.variant == "sharp"
     advice = (
-        f"lower tau (now {settings.tau:g})"
+        f"raise lambda_edge (now {settings.lambda_edge:g})"
         if is_sharp
         else "try lgdgcn train GRAPH --variant sharp"
     )

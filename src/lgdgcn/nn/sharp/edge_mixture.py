@@ -8,20 +8,21 @@ from lgdgcn import kernels
 __all__ = ["drawn_weights", "edge_loss", "factor_posterior", "factor_weights"]
 
 _BACKGROUND = 0.05  # share of the edges that no factor has to explain
-_FREE = 0.1  # share of the factors that no label owns, all together
 _LEAST = 1e-4  # share of a factor that draws nothing: it may come back
 _SMALLEST = 1e-6  # agreement of ends that have no class in common
 
 
-def factor_weights(owned: Tensor) -> Tensor:
+def factor_weights(owned: Tensor, free_share: float = 0.1) -> Tensor:
     """Return the share of the edges that each factor is expected to draw at first ``[*, M]``.
 
-    Factors with labels come first: they share all but a tenth and a background of one twentieth.
-    A free factor has to explain an edge much better to get it, and earns its share by such edges
-    (:func:`drawn_weights`); so factors that are not needed cost nothing.
+    Factors with labels come first: they share all but what the free ones have, and a background
+    of one twentieth. A free factor with a small share has to explain an edge much better to get
+    it, and earns more by such edges (:func:`drawn_weights`); so factors that are not needed cost
+    nothing.
 
     Args:
         owned: Whether labels own the factor. Shape ``[*, M]``.
+        free_share: What the free factors have, all together.
 
     Example:
         >>> factor_weights(torch.tensor([True, False, False]))
@@ -30,7 +31,7 @@ def factor_weights(owned: Tensor) -> Tensor:
     owned = owned | ~owned.any(-1, keepdim=True)  # without labels all factors are alike
     number = owned.sum(-1, keepdim=True)
     others = owned.size(-1) - number
-    free = torch.where(others > 0, _FREE, 0.0)
+    free = torch.where(others > 0, free_share, 0.0)
     of_owned = (1 - _BACKGROUND - free) / number
     return torch.where(owned, of_owned, free / others.clamp_min(1))
 

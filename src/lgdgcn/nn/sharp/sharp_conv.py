@@ -62,10 +62,10 @@ class SharpConv(LGDConv):
         self.register_buffer("owned", every, persistent=False)
         self.register_buffer("factor_weights", factor_weights(every))
 
-    def begin(self, owned: Tensor) -> None:
-        """Say which factors labels own ``[M]``: they begin with most of the edges."""
+    def begin(self, owned: Tensor, free_share: float) -> None:
+        """Say which factors labels own ``[M]``, and the edges that the others begin with."""
         self.owned.copy_(owned)
-        self.factor_weights.copy_(factor_weights(owned))
+        self.factor_weights.copy_(factor_weights(owned, free_share))
 
     def update_statistics(self, output: Disentangled, moment: Moment) -> None:
         """Update the factors' shares of the edges, too, before every loss: a step of EM.
