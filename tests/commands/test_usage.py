@@ -2,7 +2,7 @@
 
 from commands.runner import call, result_of, train
 
-SAID = "factors take under 1 % of the edges; try factors="
+SAID = "factors take under 1 % of the edges; factors="
 MANY = ["--variant", "sharp", "--set", "factors=14", "--set", "hidden_channels=42"]
 
 

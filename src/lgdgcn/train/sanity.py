@@ -63,7 +63,7 @@ def sanity_warnings(
         f"{100 * same_answer:.1f} %"
     )
 
-    found = _collapse(graph.x, output)
+    found = _collapse(graph.x, output, trained.model.owned_factors())
     first, last, guess = state.first_loss, state.last_loss, task.guessing_loss
     if last is not None and last > _EXPLODED * guess:
         grown = first is not None and last > _EXPLODED * first
@@ -85,8 +85,8 @@ def sanity_warnings(
     return found
 
 
-def _collapse(x: Tensor, output: NodeOutput) -> list[str]:
-    """Say where nothing tells nodes apart."""
+def _collapse(x: Tensor, output: NodeOutput, owned: Tensor | None) -> list[str]:
+    """Say where nothing tells nodes apart; of factors that are free :func:`usage_warning` does."""
     if _same_rows(x):
         return [
             "all nodes have the same features, so only the edges tell them apart; "
@@ -96,6 +96,8 @@ def _collapse(x: Tensor, output: NodeOutput) -> list[str]:
         return []
     units = output.layers[-1].units  # [N, M, d]
     spread = (units.amax(0) - units.amin(0)).amax(-1)  # [M]
+    if owned is not None:
+        spread = spread[owned]
     if len(units) > 1 and bool((spread <= 1e-6 * units.abs().amax()).any()):
         return [
             "all nodes have the same unit in a factor, so it tells nothing about them; "
@@ -184,8 +186,8 @@ def usage_warning(trained: TrainedModel, output: NodeOutput) -> str | None:
     if not found:
         return None
     needed = count - int((unused | collapsed).sum())
-    channels = needed * (trained.settings.hidden_channels // count)
-    return f"{' and '.join(found)}; try factors={needed}, hidden_channels={channels}"
+    channels = needed * max(1, last.units.size(-1))
+    return f"{' and '.join(found)}; factors={needed}, hidden_channels={channels} would do"
 
 
 def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | None = None) -> str:
