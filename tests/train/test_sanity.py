@@ -296,9 +296,11 @@ def test_factors_that_are_needed_are_worth_no_word():
 
 def test_free_factors_without_edges_or_with_one_class_are_worth_a_sentence():
     two = usage_of([0.7, 0.005, 0.29, 0.005])
-    assert two == "2 of 4 factors take under 1 % of the edges; factors=2, hidden_channels=8 would do"
+    assert two.startswith("2 of 4 factors take under 1 % of the edges; ")
+    assert two.endswith("; factors=2, hidden_channels=8 would do")
     assert usage_of([0.7, 0.3], [1]) == (
-        "1 of 2 factors gives nearly all nodes the same class; factors=1, hidden_channels=4 would do"
+        "1 of 2 factors gives nearly all nodes the same class; "
+        "factors=1, hidden_channels=4 would do"
     )
     both = usage_of([0.7, 0.0, 0.3], [1, 2])  # a factor counts once
     assert both == (
