@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: train test attack lint clean
 
 train: .venv/.ready
-	$(BIN)/lgdgcn train synthetic --compare mlp,gcn,disengcn
+	$(BIN)/lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
 
 test: .venv/.ready-dev .venv/.chromium lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile

@@ -63,6 +63,10 @@ def test_unknown_key(key, hint):
         ("graph", "nn", "choose from knn, cknn"),
         ("variant", "Paper", "choose from paper, released, sharp"),
         ("factors", 0, "must be at least 1"),
+        ("factors", "Auto", "must be a whole number or auto"),
+        ("factors", 4.0, "must be a whole number or auto"),
+        ("factors", "auto", "the paper variant cannot find their number"),
+        ("k", "auto", "must be a whole number$"),
         ("num_layers", 65, "must be at most 64"),
         ("hidden_channels", 2**31, "must be at most 2147483647"),
         ("heads", 10**12, "must be at most 2147483647"),
@@ -91,6 +95,17 @@ def test_hidden_channels_must_be_a_multiple_of_the_factors():
         Settings(factors=5)
 
 
+def test_factors_may_be_found(tmp_path):
+    settings = resolve({"variant": "sharp"}, parse_assignments(["factors=auto"]))
+    assert settings.factors == "auto"
+    file = tmp_path / "config.toml"
+    file.write_text(to_toml("settings", settings.as_dict()) + to_toml("auto_factors", {"free": 1}))
+    assert resolve(from_toml(file)) == settings
+    assert Settings(factors=2).num_factors == 2
+    with pytest.raises(InputError, match="factors is 'auto', which only lgdgcn train and LGDCl"):
+        _ = settings.num_factors
+
+
 def test_later_layers_win_and_numbers_become_what_they_should_be():
     settings = resolve({"lr": 0.1, "k": 3}, {}, {"lr": 1})
     assert (settings.lr, settings.k) == (1.0, 3)
@@ -111,10 +126,10 @@ def test_every_setting_is_checked_and_says_what_it_means(name):
 def valid(field):
     if "options" in field.metadata:
         return st.sampled_from(field.metadata["options"])
-    if field.type is bool:
+    if type(field.default) is bool:
         return st.booleans()
     limits = field.metadata["limits"]
-    if field.type is int:
+    if type(field.default) is int:
         return st.integers(max(limits["low"], 1), int(min(limits["high"], 10**6)))
     low, high = max(limits["low"], limits["above"], 0), min(limits["high"], limits["below"], 1e6)
     return st.floats(low, high, exclude_min=limits["above"] >= 0, exclude_max=limits["below"] == 1)
@@ -248,13 +263,13 @@ def test_presets(graph, name, content):
     assert content.keys() == {"preset", "settings"}
     assert "search" in content["preset"]
     settings = resolve(content["settings"])
-    model, _, variant = name.partition("-")
+    model, _, variant = name.removesuffix("-multilabel").partition("-")
+    multi_label = name.endswith("-multilabel")
     assert model in MODELS
     assert variant in ("", "paper", "released", "sharp")
     assert settings.variant == (variant or "paper")
-    assert (
-        preset("" if graph == "defaults" else graph, model, variant or None) == content["settings"]
-    )
+    of = "" if graph == "defaults" else graph
+    assert preset(of, model, variant or None, multi_label=multi_label) == content["settings"]
     assert build(model, settings.as_dict(), 5, 2) is not None
 
 
@@ -293,7 +308,34 @@ def test_a_generated_graph_has_the_presets_of_all():
 
 def test_the_sharp_variant_has_settings_for_any_graph():
     assert preset("unheard-of", "lgdgcn", "sharp") == preset("", "lgdgcn", "sharp") != {}
-    assert preset("unheard-of", "lgdgcn") == {}
+    assert preset("unheard-of", "lgdgcn", "paper") == {}
+
+
+def test_without_a_variant_lgd_gcn_is_sharp_and_disengcn_the_papers():
+    for graph in ("cora", "synthetic", ""):
+        for multi_label in (False, True):
+            found = preset(graph, "lgdgcn", multi_label=multi_label)
+            assert found["variant"] == "sharp"
+            assert found == preset(graph, "lgdgcn", "sharp", multi_label=multi_label)
+    assert preset("synthetic", "disengcn") == preset("synthetic", "disengcn", "paper") != {}
+
+
+def test_label_sets_have_settings_of_their_own_where_the_graph_has_none():
+    single, multi = (preset("", "lgdgcn", multi_label=kind) for kind in (False, True))
+    assert (single["encoder_channels"], multi.get("encoder_channels")) == (64, None)
+    assert preset("synthetic:factors=8", "lgdgcn", multi_label=True) == multi
+    for graph in ("cora", "lgd_syn_fac4"):  # the graph's own file comes first
+        assert preset(graph, "lgdgcn", multi_label=True) == preset(graph, "lgdgcn") != multi
+    for model in ("gcn", "mlp"):
+        assert preset("", model, multi_label=True) == preset("", model) != {}
+
+
+def test_where_presets_of_label_sets_are_looked_for():
+    assert preset_names("mine", "lgdgcn", "sharp", multi_label=True) == [
+        f"{file}lgdgcn{ending}"
+        for file in ("mine-", "")
+        for ending in ("-sharp-multilabel", "-sharp", "-multilabel", "")
+    ]
 
 
 def test_no_preset():

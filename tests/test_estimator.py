@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import inspect
+import math
 import warnings
 
 import numpy as np
@@ -45,10 +46,29 @@ def test_every_parameter_is_a_setting_with_the_same_default():
     given = {name: p.default for name, p in parameters.items()}
     assert (given.pop("random_state"), given.pop("device")) == (0, "auto")
     own = {name for name, default in given.items() if default is None}
-    assert own | {"variant"} == preset("", "lgdgcn", "sharp").keys()
+    kinds = [preset("", "lgdgcn", "sharp", multi_label=kind).keys() for kind in (False, True)]
+    assert own | {"variant"} == kinds[0] | kinds[1]
+    assert given.pop("variant") == "sharp"
     assert given == {name: None if name in own else settings[name] for name in given}
+    settings.pop("variant")
     baselines_and_folders = {"heads", "kernel_size", "propagation", "alpha", "theta"}
     assert settings.keys() - given.keys() == baselines_and_folders | {"checkpoint_every"}
+
+
+def test_the_number_of_factors_can_be_found():
+    model = fitted(variant="sharp", factors="auto", epochs=3)
+    assert model.get_params()["factors"] == clone(model).factors == "auto"
+    used = model.trained_.settings
+    assert model.factors_ == used.factors == model.transform().shape[1]
+    assert math.prod(model.transform().shape[1:]) == used.hidden_channels
+    again = fitted(variant="sharp", factors="auto", epochs=3)
+    assert again.factors_ == model.factors_
+    assert np.array_equal(again.predict_proba(), model.predict_proba())
+
+
+def test_only_the_sharp_variant_can_find_it():
+    with pytest.raises(InputError, match="the paper variant cannot find their number"):
+        fitted(variant="paper", factors="auto")
 
 
 def test_a_mistyped_parameter_is_refused_by_name():
@@ -57,10 +77,20 @@ def test_a_mistyped_parameter_is_refused_by_name():
 
 
 def test_what_is_not_given_is_the_variants_own():
+    own = preset("", "lgdgcn", "sharp")
     found = fitted(variant="sharp", epochs=2, dropout=None).trained_.settings.as_dict()
-    assert found["dropout"] == 0.0
-    assert found.items() >= preset("", "lgdgcn", "sharp").items()
-    assert fitted(epochs=2, iterations=None).trained_.settings.iterations == Settings().iterations
+    assert found.items() >= (own | {"epochs": 2}).items()
+    paper = fitted(variant="paper", epochs=2, iterations=None).trained_.settings
+    assert paper.iterations == Settings().iterations != own["iterations"]
+
+
+def test_by_default_it_is_sharp_with_settings_for_the_labels_it_is_fitted_on():
+    model = LGDClassifier(**SMALL | {"epochs": 2})
+    before = model.get_params()
+    for y in (None, torch.eye(3)[toy_graph().y]):  # one label per node, then sets of labels
+        own = preset("", "lgdgcn", "sharp", multi_label=y is not None) | {"epochs": 2}
+        assert model.fit(toy_graph(), y).trained_.settings.as_dict().items() >= own.items()
+        assert model.get_params() == clone(model).get_params() == before
 
 
 def test_params_and_clone(model):
@@ -143,7 +173,7 @@ def test_the_input_is_unchanged():
     before = copy.deepcopy(data)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = fitted(data, epochs=3)
+        model = fitted(data, epochs=30)
     model.predict(data)
     model.edge_factors(data)
     model.score(data)

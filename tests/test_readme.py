@@ -11,9 +11,9 @@ README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 def test_the_python_example_runs(monkeypatch, capsys):
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     whole = config.preset
-    monkeypatch.setattr(config, "preset", lambda *key: {**whole(*key), "epochs": 2})
+    monkeypatch.setattr(config, "preset", lambda *key, **kind: {**whole(*key, **kind), "epochs": 2})
     exec(code, {})
-    assert "(1000, 4, 64) (40172, 4)" in capsys.readouterr().out
+    assert "(1000, 4, 16) (40172, 4)" in capsys.readouterr().out
 
 
 def test_pictures_and_files_exist():

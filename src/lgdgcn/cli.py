@@ -59,9 +59,9 @@ def train(
     variant: Annotated[
         str | None,
         typer.Option(
-            help="paper (the text), released (the authors' code) or sharp (units that are "
-            "classes).",
-            show_default="paper",
+            help="sharp (units that are classes), paper (the text) or released (the authors' "
+            "code).",
+            show_default="sharp; for disengcn, paper",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of runs, seeded 0, 1, 2 and so on.")] = 1,
@@ -87,7 +87,12 @@ def train(
         bool, typer.Option("--overwrite", help="Replace the run in the folder.")
     ] = False,
     compare: Annotated[
-        str, typer.Option(metavar="MODEL,…", help="Also train these, each with its own preset.")
+        str,
+        typer.Option(
+            metavar="MODEL,…",
+            help="Also train these, each with its own preset; lgdgcn-paper, lgdgcn-released and "
+            "lgdgcn-sharp are the variants of LGD-GCN.",
+        ),
     ] = "",
     split: Split = "standard",
     features: Features = None,
@@ -117,7 +122,8 @@ def tune(
     dataset: Annotated[str, typer.Argument(help="A data set or a folder, as for train.")],
     model: Model = "lgdgcn",
     variant: Annotated[
-        str | None, typer.Option(help="paper, released or sharp.", show_default="paper")
+        str | None,
+        typer.Option(help="sharp, paper or released.", show_default="sharp; for disengcn, paper"),
     ] = None,
     trials: Annotated[int, typer.Option(help="Settings to try, by all workers together.")] = 200,
     seeds: Annotated[int, typer.Option(help="Trainings per trial, at least 3.")] = 3,
@@ -269,7 +275,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             help="table1 to table4, sharp (the sharp variant and its parts), fig-units, "
-            "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, or all.",
+            "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, fig-sharp, or all.",
             show_default="all",
         ),
     ] = None,

@@ -19,9 +19,12 @@ from typing import Any
 from lgdgcn.errors import InputError
 
 __all__ = [
+    "AUTO",
     "LOSS_WEIGHTS",
     "PER_MEMBER_SETTINGS",
     "Settings",
+    "check_value",
+    "default_variant",
     "from_toml",
     "parse_assignments",
     "preset",
@@ -31,11 +34,14 @@ __all__ = [
     "to_toml",
 ]
 
+AUTO = "auto"
+"""The value of a setting whose number training finds."""
+
 DEFAULTS = "defaults"  # the presets of a graph without its own
 
 
 _LARGEST = 2**31 - 1  # of what sizes are computed from
-_TABLES = ("settings", "run", "preset")  # in files that this package writes
+_TABLES = ("settings", "run", "preset", "auto_factors")  # in files that this package writes
 
 
 def _number(
@@ -49,6 +55,7 @@ def _number(
     per_member: bool = False,
     weighs: str | None = None,
     models: tuple[str, ...] = (),
+    auto: bool = False,
 ) -> Any:
     """A setting that is a number.
 
@@ -62,9 +69,11 @@ def _number(
         per_member: Whether models trained in one pass may differ in it.
         weighs: Name of the loss that it is the weight of (see ``NodeModel.losses``).
         models: The baselines that it belongs to; LGD-GCN does not know it then.
+        auto: Whether it may be :data:`AUTO`, a number that training finds.
     """
     limits = {"low": low, "high": high, "above": above, "below": below}
     meaning = {"per_member": per_member or weighs is not None, "weighs": weighs, "models": models}
+    meaning["auto"] = auto
     return dataclasses.field(default=default, metadata={"help": help, "limits": limits, **meaning})
 
 
@@ -94,7 +103,9 @@ class Settings:
         "the paper's text, the authors' code, or units that are classes",
         ("paper", "released", "sharp"),
     )
-    factors: int = _number(4, "latent factors M", low=1, high=_LARGEST)
+    factors: int | str = _number(
+        4, "latent factors M, or auto to find their number (sharp)", low=1, high=_LARGEST, auto=True
+    )
     hidden_channels: int = _number(
         64, "size of a layer's output, all factors together", low=1, high=_LARGEST
     )
@@ -113,6 +124,13 @@ class Settings:
     )
     lambda_edge: float = _number(
         1.0, "weight of the edge loss (sharp)", low=0, high=1e30, weighs="edge"
+    )
+    free_share: float = _number(
+        0.1,
+        "share of the edges that factors without labels begin with (sharp)",
+        above=0,
+        below=0.9,
+        per_member=True,
     )
     label_groups: bool = _flag(True, "give labels that exclude each other one factor (sharp)")
     update_rate: float = _number(
@@ -154,6 +172,26 @@ class Settings:
     sharpening: float = _number(
         0.5, "temperature of what views agree on (sharp, grand)", above=0, high=1, per_member=True
     )
+    consistency_warmup: int = _number(
+        0,
+        "epochs in which that weight grows from 0, 0 for none (sharp, grand)",
+        low=0,
+        per_member=True,
+    )
+    confidence: float = _number(
+        0.0,
+        "views agree only on nodes whose likeliest class is above it (sharp, grand)",
+        low=0,
+        below=1,
+        per_member=True,
+    )
+    weight_average: float = _number(
+        0.0,
+        "evaluate a moving average of the weights with this decay, 0 for none",
+        low=0,
+        below=1,
+        per_member=True,
+    )
     structure: str = _choice(
         "none",
         "propagate along edges weighed by agreement, latent neighbours, or both (sharp)",
@@ -166,6 +204,9 @@ class Settings:
         0.3, "weight of latent neighbours (sharp)", low=0, high=1e6, per_member=True
     )
     refresh_every: int = _number(50, "epochs between two looks at the structure (sharp)", low=1)
+    unit_length: bool = _flag(
+        False, "units of length 1 instead of class distributions (sharp, for comparison)"
+    )
     # Baselines
     heads: int = _number(8, "attention heads (gat)", low=1, high=_LARGEST, models=("gat",))
     kernel_size: int = _number(
@@ -195,11 +236,27 @@ class Settings:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
-        if self.hidden_channels % self.factors:
+        if self.factors == AUTO:
+            if self.variant != "sharp":
+                raise InputError(
+                    f"factors is {AUTO!r}, but the {self.variant} variant cannot find their "
+                    "number; use the sharp variant or give a number"
+                )
+        elif self.hidden_channels % self.num_factors:
             raise InputError(
                 f"hidden_channels is {self.hidden_channels}, which {self.factors} factors do not "
-                f"divide; use a multiple such as {self.factors * 16}"
+                f"divide; use a multiple such as {self.num_factors * 16}"
             )
+
+    @property
+    def num_factors(self) -> int:
+        """The number of factors, where it is known."""
+        if isinstance(self.factors, str):
+            raise InputError(
+                f"factors is {self.factors!r}, which only lgdgcn train and LGDClassifier can find "
+                "a number for; give a number"
+            )
+        return self.factors
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -227,6 +284,22 @@ def resolve(*layers: dict[str, Any]) -> Settings:
                 raise InputError(f"unknown key {key}: {hint}")
             merged[key] = value
     return Settings(**merged)
+
+
+def check_value(name: str, value: Any) -> None:
+    """Refuse what is no setting's value; that factors divide the channels is seen to later."""
+    alone: dict[str, Any] = {}
+    if name == "factors":
+        alone["hidden_channels"] = max(1, value) if isinstance(value, int) else 1
+        alone["variant"] = "sharp"  # which can find their number
+    if name == "hidden_channels":
+        alone["factors"] = 1
+    resolve(alone, {name: value})
+
+
+def default_variant(model: str) -> str:
+    """The variant of a model where none is named; only LGD-GCN has settings for ``sharp``."""
+    return "sharp" if model == "lgdgcn" else "paper"
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, Any]:
@@ -277,44 +350,64 @@ def to_toml(table: str, values: dict[str, Any]) -> str:
     return "\n".join([f"[{table}]", *(f"{k} = {_toml_value(v)}" for k, v in values.items())]) + "\n"
 
 
-def preset(dataset: str, model: str, variant: str | None = None) -> dict[str, Any]:
+def preset(
+    dataset: str, model: str, variant: str | None = None, *, multi_label: bool = False
+) -> dict[str, Any]:
     """Return the shipped settings of a model on a data set.
 
     Without such settings those of the model on any data set, and without these none. A generated
     graph such as ``synthetic:average_degree=6`` without its own has those of ``synthetic``.
+
+    Args:
+        dataset: Name of the graph; any other text for a graph without presets of its own.
+        model: Name of the model.
+        variant: ``"paper"``, ``"released"`` or ``"sharp"``; by default :func:`default_variant`.
+        multi_label: Whether nodes have sets of labels, for which there may be other settings.
     """
-    return dict(_shipped_preset(dataset, model, variant).get("settings", {}))
+    return dict(_shipped_preset(dataset, model, variant, multi_label).get("settings", {}))
 
 
-def preset_note(dataset: str, model: str, variant: str | None = None) -> str | None:
+def preset_note(
+    dataset: str, model: str, variant: str | None = None, *, multi_label: bool = False
+) -> str | None:
     """Return what a reader of the preset's results should know, where there is anything."""
-    note: str | None = _shipped_preset(dataset, model, variant).get("preset", {}).get("note")
+    shipped = _shipped_preset(dataset, model, variant, multi_label)
+    note: str | None = shipped.get("preset", {}).get("note")
     return note
 
 
-def preset_names(dataset: str, model: str, variant: str | None = None) -> list[str]:
+def preset_names(
+    dataset: str, model: str, variant: str | None = None, *, multi_label: bool = False
+) -> list[str]:
     """Names of the presets that would do, the best first.
 
     Example:
         >>> preset_names("synthetic:average_degree=6", "gcn")
         ['synthetic_average_degree_6-gcn-paper', 'synthetic_average_degree_6-gcn', \
 'synthetic-gcn-paper', 'synthetic-gcn', 'gcn-paper', 'gcn']
+        >>> preset_names("", "lgdgcn", multi_label=True)[-4:]
+        ['lgdgcn-sharp-multilabel', 'lgdgcn-sharp', 'lgdgcn-multilabel', 'lgdgcn']
     """
-    keys = _preset_keys(dataset, model, variant)
+    keys = _preset_keys(dataset, model, variant, multi_label)
     return [table if file == DEFAULTS else f"{file}-{table}" for file, table in keys]
 
 
-def _preset_keys(dataset: str, model: str, variant: str | None) -> list[tuple[str, str]]:
+def _preset_keys(
+    dataset: str, model: str, variant: str | None, multi_label: bool
+) -> list[tuple[str, str]]:
     """File (one per graph, and one of defaults) and table of the presets that would do."""
     own = re.sub(r"[^a-z0-9.]+", "_", dataset.lower())
     files = dict.fromkeys([own, dataset.lower().partition(":")[0], DEFAULTS])
-    tables = (f"{model}-{variant or 'paper'}", model)
-    return [(file, table) for file in files for table in tables]
+    endings = ("-multilabel", "") if multi_label else ("",)
+    names = (f"{model}-{variant or default_variant(model)}", model)
+    return [(file, name + ending) for file in files for name in names for ending in endings]
 
 
-def _shipped_preset(dataset: str, model: str, variant: str | None) -> dict[str, Any]:
+def _shipped_preset(
+    dataset: str, model: str, variant: str | None, multi_label: bool
+) -> dict[str, Any]:
     """The best preset that is there: its tables ``preset`` (how it was found) and ``settings``."""
-    for file, table in _preset_keys(dataset, model, variant):
+    for file, table in _preset_keys(dataset, model, variant, multi_label):
         found: dict[str, Any] | None = _presets_of(file).get(table)
         if found is not None:
             return found
@@ -328,12 +421,17 @@ def _presets_of(graph: str) -> dict[str, Any]:
 
 
 def _checked(field: "dataclasses.Field[Any]", value: Any) -> Any:
-    name, kind = field.name, field.type
+    name: str = field.name
+    kind: Any = type(field.default)
+    may_be_auto = field.metadata.get("auto", False)
+    if may_be_auto and isinstance(value, str) and value == AUTO:
+        return value
     if kind is float and type(value) is int and abs(value) < 2**1023:
         value = float(value)
     if type(value) is not kind:
         expected = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
-        raise InputError(f"{name} is {value!r}; it must be {expected[kind]}")  # type: ignore[index]
+        or_auto = f" or {AUTO}" if may_be_auto else ""
+        raise InputError(f"{name} is {value!r}; it must be {expected[kind]}{or_auto}")
     if "options" in field.metadata and value not in field.metadata["options"]:
         raise InputError(f"{name} is {value!r}; choose from {', '.join(field.metadata['options'])}")
     if "limits" in field.metadata:

@@ -15,12 +15,13 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings, preset, resolve
+from lgdgcn.config import Settings, default_variant, preset, resolve
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.validate import canonical, fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import select_device
+from lgdgcn.train.auto_factors import find_factors
 from lgdgcn.train.checkpoint import refuse_foreign
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.trained import TrainedModel
@@ -29,7 +30,9 @@ __all__ = ["LGDClassifier"]
 
 
 # Settings that variants have values of their own for.
-_VARIANTS_OWN = preset("", "lgdgcn", "sharp").keys() - {"variant"}
+_VARIANTS_OWN = {
+    name for kind in (False, True) for name in preset("", "lgdgcn", "sharp", multi_label=kind)
+} - {"variant"}
 # The settings of LGD-GCN. Only a training that writes to a run folder has checkpoints.
 _SETTINGS = [
     field
@@ -38,6 +41,7 @@ _SETTINGS = [
 ]
 _DEFAULTS: dict[str, Any] = {
     **{f.name: None if f.name in _VARIANTS_OWN else f.default for f in _SETTINGS},
+    "variant": default_variant("lgdgcn"),
     "random_state": 0,
     "device": "auto",
 }
@@ -49,7 +53,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     It is fitted on a ``torch_geometric.data.Data`` with ``x``, ``edge_index``, ``y`` and
     optionally ``train_mask``, ``val_mask``, ``test_mask``. Methods that take a graph use the
     fitted one by default. Parameters that are ``None`` have the variant's own value: for
-    ``"sharp"`` that of its shipped preset, otherwise the default of the setting.
+    ``"sharp"``, the default, that of its shipped preset for one label per node or for sets of
+    labels, whichever ``y`` holds; for ``"paper"`` and ``"released"`` the default of the setting.
 
     Args:
         **params: Settings of LGD-GCN, such as ``factors``, ``hidden_channels``, ``variant`` or
@@ -59,6 +64,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: Original class or label names.
+        factors_: Number of factors, which ``factors="auto"`` finds.
         result_: Scores of the fit, a :class:`~lgdgcn.train.seeds.SeedResult`.
 
     Example:
@@ -100,11 +106,14 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         if type(seed) is not int:
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
         graph = canonical(data, require_labels=True)
-        settings = resolve(preset("", "lgdgcn", given["variant"]), given)
+        own = preset("", "lgdgcn", given["variant"], multi_label=graph.y.dim() == 2)
+        settings = resolve(own, given)
+        settings, _ = find_factors(settings, graph, "lgdgcn", seed, device)
         self.result_, self.trained_ = train_seed(graph, settings, "lgdgcn", seed, device)
         for warning in self.result_.warnings:
             warnings.warn(warning, LGDWarning, stacklevel=2)
         self.classes_ = np.asarray(self.trained_.classes)
+        self.factors_ = self.trained_.settings.num_factors
         self._graph, self._given_edges = graph, data.edge_index
         return self
 
@@ -216,6 +225,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         settings = {key: value for key, value in used.items() if key in known}
         model = cls(**settings, device=device)
         model.trained_, model.classes_ = trained, np.asarray(trained.classes)
+        model.factors_ = trained.settings.num_factors
         return model
 
     @property

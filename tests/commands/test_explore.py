@@ -34,7 +34,7 @@ def test_a_page_of_a_run(finished, measured, tmp_path):
     assert page["scores"]["test micro_f1"] == best["test"]
     assert page["scores"]["test micro_f1, mean of 2 seeds"] == result["mean"]
     assert [curve["seed"] for curve in page["curves"]] == [0, 1]
-    assert {"total", "space", "diversity"} <= set(page["curves"][0]["terms"])
+    assert {"total", "classification", "edge"} <= set(page["curves"][0]["terms"])
 
 
 @pytest.mark.parametrize("damaged", [None, 3, {"a": 1}])

@@ -41,6 +41,15 @@ def test_the_same_run_is_shown_again(own, mine):
     assert outcome.out.splitlines()[:-1] == mine[2].out.splitlines()[:-1]
 
 
+def test_a_run_from_before_a_setting_was_there(own):
+    graph, run = own
+    lines = (run / "config.toml").read_text().splitlines(keepends=True)
+    (run / "config.toml").write_text("".join(x for x in lines if "weight_average" not in x))
+    outcome = resume(graph, run)
+    assert (outcome.code, outcome.err) == (0, "")
+    resume(graph, run, "--set", "weight_average=0.9").refused("settings.weight_average: 0.0 -> 0.9")
+
+
 # Data
 
 

@@ -1,6 +1,6 @@
 import dataclasses
 
-from commands.runner import call
+from commands.runner import call, rows
 from lgdgcn.config import Settings
 
 
@@ -10,3 +10,4 @@ def test_every_setting_is_listed():
     keys = [line.split()[0] for line in outcome.out.splitlines() if line.strip()]
     assert {field.name for field in dataclasses.fields(Settings)} <= set(keys)
     assert "knn, cknn" in outcome.out
+    assert rows(outcome.out)["variant"][0] == "sharp"  # as train has it

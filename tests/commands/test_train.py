@@ -14,7 +14,7 @@ from lgdgcn.train.checkpoint import load_weights
 from lgdgcn.train.run_folder import RunFolder
 
 PNG = b"\x89PNG\r\n\x1a\n"
-TERMS = ["classification", "space", "diversity", "total"]
+TERMS = ["classification", "edge", "total"]
 
 
 # The run folder
@@ -47,8 +47,7 @@ def test_the_log_has_every_epoch_and_every_term(finished):
     ]
     for line in lines:
         assert list(line) == ["seed", "epoch", *TERMS, "val_loss", "val_micro_f1"]
-        total = line["classification"] + used["lambda_space"] * line["space"]
-        total += used["lambda_div"] * line["diversity"]
+        total = line["classification"] + used["lambda_edge"] * line["edge"]
         assert line["total"] == pytest.approx(total, rel=1e-5)
         assert 0 <= line["val_micro_f1"] <= 1
 
@@ -67,6 +66,7 @@ def test_the_result_says_what_was_run_and_how_well(finished):
         assert run["scores"]["test"]["micro_f1"] == run["test"]
         assert run["scores"]["val"]["micro_f1"] == run["val"]
     assert 0 <= result["factors"]["routing_entropy"] <= 1
+    assert 1 <= result["factors"]["factor_usage"] <= 2
     assert 0 <= result["factors"]["edge_attribution"] <= 1
     assert 0 <= result["factors"]["dci_disentanglement"] <= 1
     assert result["factors"]["correlation_ratio"] > 0
@@ -77,10 +77,11 @@ def test_the_table_shows_both_models(finished):
     folder, outcome = finished
     result = json.loads((folder / "result.json").read_text())
     table = rows(outcome.out)
-    assert table["LGD-GCN"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
-    assert f"{result['factors']['routing_entropy']:.4f}" in table["LGD-GCN"]
-    assert len(table["GCN"]) == len(table["LGD-GCN"])
-    assert table["GCN"].count("–") == 4  # it has no factors to score
+    assert table["LGD-GCN (sharp)"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
+    assert f"{result['factors']['routing_entropy']:.4f}" in table["LGD-GCN (sharp)"]
+    assert len(table["GCN"]) == len(table["LGD-GCN (sharp)"])
+    assert f"{result['factors']['factor_usage']:.2f}" in table["LGD-GCN (sharp)"]
+    assert table["GCN"].count("–") == 5  # it has no factors to score
     assert "mean ± std of 2 seeds" in outcome.out
     assert f"run folder: {folder}" in outcome.out
 
@@ -90,7 +91,8 @@ def test_its_config_makes_the_same_run_again_bitwise(finished, tmp_path):
     config = tomllib.loads((folder / "config.toml").read_text())
     assert config["run"] == {"dataset": GRAPH, "model": "lgdgcn", "seeds": 2, "split": "standard"}
     given = {"epochs": 8, "hidden_channels": 8, "factors": 2}
-    assert Settings(**config["settings"]) == resolve(preset("synthetic", "lgdgcn"), given)
+    own = preset("synthetic", "lgdgcn", multi_label=True)
+    assert Settings(**config["settings"]) == resolve(own, given)
     again = call(
         "train", GRAPH, "--config", folder / "config.toml", "--seeds", 2, "--out", tmp_path
     )
@@ -106,14 +108,83 @@ def test_comparisons_share_the_length_of_a_run(tmp_path):
 
 
 def test_what_the_sharp_variant_is_compared_with_has_its_own_preset(tmp_path):
-    short = ["--set", "epochs=2", "--variant", "sharp", "--compare", "disengcn,mlp"]
+    short = ["--set", "epochs=2", "--compare", "disengcn,mlp"]
     assert call("train", GRAPH, *short, "--out", tmp_path / "run").code == 0
     own = tomllib.loads((tmp_path / "run/config.toml").read_text())["settings"]
-    assert own == resolve(preset("", "lgdgcn", "sharp"), {"epochs": 2}).as_dict()
+    wanted = resolve(preset("", "lgdgcn", "sharp", multi_label=True), {"epochs": 2})
+    assert own == wanted.as_dict()
     for model in ("disengcn", "mlp"):
         file = tmp_path / "run/compared" / model / "config.toml"
         wanted = resolve(preset("synthetic", model, "paper"), {"epochs": 2})
         assert tomllib.loads(file.read_text())["settings"] == wanted.as_dict()
+
+
+def settings_of(run):
+    return tomllib.loads((run / "config.toml").read_text())["settings"]
+
+
+def test_variants_of_lgd_gcn_stand_beside_it(tmp_path):
+    names = ["lgdgcn-paper", "lgdgcn-released", "lgdgcn-sharp"]
+    args = ["--set", "epochs=2", "--compare", ",".join(["lgdgcn", *names])]
+    outcome = call("train", GRAPH, *args, "--out", tmp_path / "run")
+    assert outcome.code == 0, outcome
+    table = list(rows(outcome.out))
+    shown = [table.index(f"LGD-GCN ({name})") for name in ("sharp", "paper", "released")]
+    assert shown == sorted(shown)
+    compared = tmp_path / "run/compared"
+    for name in names:
+        variant = name.partition("-")[2]
+        own = preset("synthetic", "lgdgcn", variant, multi_label=True)
+        wanted = resolve({"variant": variant}, own, {"epochs": 2}).as_dict()
+        assert settings_of(compared / name) == wanted
+    assert settings_of(compared / "lgdgcn") == settings_of(compared / "lgdgcn-sharp")
+    assert result_of(compared / "lgdgcn-paper")["variant"] == "paper"
+
+
+@pytest.mark.parametrize("name", ["lgdgcn-blunt", "gcn-paper", "lgdgcn-", "disengcn-released"])
+def test_other_names_with_a_variant_are_refused(tmp_path, name):
+    train(tmp_path / "run", "--compare", name).refused(f"{name!r}; choose from", "lgdgcn-paper")
+    train(tmp_path / "run", "--model", "lgdgcn-paper").refused("model is 'lgdgcn-paper'")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "variant", "folder"),
+    [
+        ([], "sharp", "synthetic-lgdgcn"),
+        (["--variant", "sharp"], "sharp", "synthetic-lgdgcn"),
+        (["--variant", "paper"], "paper", "synthetic-lgdgcn-paper"),
+        (["--set", "variant=released"], "released", "synthetic-lgdgcn-released"),
+        (["--model", "disengcn"], "paper", "synthetic-disengcn"),
+        (["--model", "disengcn", "--variant", "released"], "released",
+         "synthetic-disengcn-released"),
+        (["--model", "gcn"], "paper", "synthetic-gcn"),
+    ],
+)  # fmt: skip
+def test_the_variant_of_a_run(tmp_path, monkeypatch, args, variant, folder):
+    monkeypatch.chdir(tmp_path)
+    assert call("train", GRAPH, *SMALL, "--set", "epochs=1", *args).code == 0
+    assert settings_of(tmp_path / "runs" / folder)["variant"] == variant
+
+
+def test_one_label_per_node_and_label_sets_have_other_settings(tmp_path):
+    graph = write_graph(tmp_path / "graph")
+    for one, multi_label in ((graph, False), (GRAPH, True)):
+        run = tmp_path / f"run {multi_label}"
+        assert train(run, graph=one, epochs=2).code == 0
+        given = {"epochs": 2, "factors": 2, "hidden_channels": 8}
+        own = preset("", "lgdgcn", "sharp", multi_label=multi_label)
+        assert settings_of(run) == resolve(own, given).as_dict()
+
+
+def test_a_resumed_run_keeps_the_variant_that_was_the_default_once(tmp_path):
+    run = tmp_path / "run"
+    assert train(run, "--variant", "paper", "--compare", "disengcn", epochs=3).code == 0
+    before = result_of(run)
+    (run / "result.json").unlink()
+    assert train(run, "--compare", "disengcn", "--resume", epochs=3).code == 0
+    assert result_of(run) == before
+    train(run, "--variant", "sharp", "--resume", epochs=3).refused('variant: "paper" -> "sharp"')
 
 
 def test_resuming_finds_an_unfinished_comparison(tmp_path, monkeypatch):
@@ -335,7 +406,7 @@ def test_label_sets_of_different_sizes(tmp_path):
     outcome = train(tmp_path / "run", *settings, "--seeds", 2, graph=graph, epochs=60)
     assert outcome.code == 0
     assert "F1 at the threshold tuned on validation (0." in outcome.out
-    assert "average precision see result.json" in outcome.out
+    assert "average precision see result.json" in " ".join(outcome.out.split())
     result = result_of(tmp_path / "run")
     assert result["metric"] == "micro_f1"
     for run in result["runs"]:
@@ -367,8 +438,8 @@ def test_warnings_are_printed_and_kept(tmp_path):
     found = result_of(tmp_path / "run")["warnings"]
     assert any(line.startswith("seed 0: ") and "raise lr (now 1e-09)" in line for line in found)
     for line in found:
-        assert outcome.out.count(f"warning: LGD-GCN: {line}\n") == 1
-    assert outcome.out.index("warning: LGD-GCN: ") > outcome.out.index("  GCN ")
+        assert outcome.out.count(f"warning: LGD-GCN (sharp): {line}\n") == 1
+    assert outcome.out.index("warning: LGD-GCN (sharp): ") > outcome.out.index("  GCN ")
     # resumed, the same is said again
     again = train(tmp_path / "run", *settings, "--resume", epochs=12)
     assert again.out == outcome.out

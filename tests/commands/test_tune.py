@@ -418,11 +418,12 @@ def test_a_folder_and_the_shipped_space(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("space", "args", "variant"),
     [
-        (SPACE, [], "paper"),
+        (SPACE, [], "sharp"),
+        (SPACE, ["--variant", "paper"], "paper"),
         (SPACE, ["--variant", "released"], "released"),
         (SPACE.replace("epochs", 'variant = "released"\nepochs'), [], "released"),
     ],
-    ids=["default", "option", "file"],
+    ids=["default", "paper", "option", "file"],
 )
 def test_variants(tmp_path, space, args, variant):
     outcome = tune(tmp_path, *args, model="lgdgcn", trials=1, space=space)
@@ -561,8 +562,13 @@ def test_what_is_set_is_not_searched(tmp_path):
 
 
 def test_the_sharp_variant_has_a_space_and_settings_of_its_own():
-    own, given = preset("", "lgdgcn", "sharp"), {"tau": 0.2, "factors": 3, "latent_graph": True}
+    own = preset("", "lgdgcn", "sharp", multi_label=True)
+    given = {"tau": 0.2, "factors": 3, "latent_graph": True}
     found = command._space(None, "lgdgcn", "sharp", True, given)
+    assert command._space(None, "lgdgcn", None, True, given) == found
+    paper = command._space(None, "disengcn", None, True, {})
+    assert paper == command._space(None, "disengcn", "paper", True, {})
+    assert paper.settings["variant"] == "paper"
     assert "lambda_edge" in found.ranges
     assert not found.ranges.keys() & {*given, "k"}
     assert found.settings.items() >= given.items()

@@ -27,7 +27,7 @@ def quick_measures(monkeypatch):
 def test_train_says_it_once_for_all_seeds_and_keeps_it(unrouted):
     folder, outcome = unrouted
     assert outcome.code == 0
-    assert outcome.out.count(SAID.replace("warning: ", "warning: LGD-GCN: ")) == 1
+    assert outcome.out.count(SAID.replace("warning: ", "warning: LGD-GCN (paper): ")) == 1
     assert outcome.out.count("nothing is routed") == 1  # nor of a model without factors
     result = json.loads((folder / "result.json").read_text())
     assert [text for text in result["warnings"] if "nothing is routed" in text] == [

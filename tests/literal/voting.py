@@ -19,32 +19,62 @@ def vote(scores, edge_index, rounds, tau):
     scores = np.asarray(scores, dtype=np.float64)
     edges = [(int(j), int(i)) for j, i in np.asarray(edge_index).T]
     factors = scores.shape[1]
-    units, p = class_units(scores), np.zeros((len(edges), factors))
+    units = class_units(scores)
     for _ in range(rounds):
         total = scores + units
-        for e, (j, i) in enumerate(edges):
-            p[e] = softmax([float(units[j, m] @ units[i, m]) / tau for m in range(factors)])
+        for j, i in edges:
+            p = softmax([float(units[j, m] @ units[i, m]) / tau for m in range(factors)])
             for m in range(factors):
-                total[i, m] += p[e, m] * units[j, m]
+                total[i, m] += p[m] * units[j, m]
         units = class_units(total)
-    return units, p
+    return units
 
 
-def agreement(one, other):
-    """How much two nodes have in common, over all factors."""
-    return sum(float((u**2) @ (v**2)) for u, v in zip(one, other, strict=True))
+def agreement(units, i, j, m):
+    """How much two nodes have in common in one factor."""
+    return float((units[i, m] ** 2) @ (units[j, m] ** 2))
 
 
-def edge_loss(units, edge_index):
-    """Over all pairs, N x N as the formula says."""
+def by_chance(units, m):
+    """The same of any two nodes, over all pairs, N x N as the formula says."""
+    pairs = [(i, j) for i in range(len(units)) for j in range(len(units)) if i != j]
+    return sum(agreement(units, i, j, m) for i, j in pairs) / max(1, len(pairs)) + SMALLEST
+
+
+def factor_weights(owned):
+    """What each factor is expected to draw: labels' factors most of it."""
+    owned = [bool(own) for own in owned]
+    if not any(owned):
+        owned = [True] * len(owned)
+    free = 0.1 if not all(owned) else 0.0
+    return [
+        (0.95 - free) / owned.count(True) if own else free / owned.count(False) for own in owned
+    ]
+
+
+def edge_loss(units, edge_index, weights):
     units = np.asarray(units, dtype=np.float64)
     edges = [(int(i), int(j)) for i, j in np.asarray(edge_index).T]
-    pairs = [(i, j) for i in range(len(units)) for j in range(len(units)) if i != j]
-    if not edges or not pairs:
+    if not edges or len(units) < 2:
         return 0.0
-    chance = sum(agreement(units[i], units[j]) for i, j in pairs) / len(pairs)
-    logs = [math.log(agreement(units[i], units[j]) + SMALLEST) for i, j in edges]
-    return math.log(chance + SMALLEST) - sum(logs) / len(logs)
+    chance = [by_chance(units, m) for m in range(len(weights))]
+    logs = []
+    for i, j in edges:
+        lift = [w * agreement(units, i, j, m) / chance[m] for m, w in enumerate(weights)]
+        logs.append(math.log(1 - sum(weights) + sum(lift)))
+    return -sum(logs) / len(logs)
+
+
+def factor_posterior(units, edge_index, weights):
+    units = np.asarray(units, dtype=np.float64)
+    chance = [by_chance(units, m) for m in range(len(weights))]
+    rows = []
+    for i, j in np.asarray(edge_index).T:
+        own = [
+            w * (agreement(units, i, j, m) + SMALLEST) / chance[m] for m, w in enumerate(weights)
+        ]
+        rows.append([value / sum(own) for value in own])
+    return np.array(rows).reshape(-1, len(weights))
 
 
 def label_scores(units, start, weight):

@@ -1,12 +1,18 @@
 """Measures of disentanglement on cases whose answer is known."""
 
 import itertools
+import math
 
 import pytest
 import torch
 
 from lgdgcn.data import synthetic_graph
-from lgdgcn.metrics.attribution import both_directions, edge_attribution, routing_entropy
+from lgdgcn.metrics.attribution import (
+    both_directions,
+    edge_attribution,
+    factor_usage,
+    routing_entropy,
+)
 
 GRAPH = synthetic_graph(factors=3, nodes=90, classes=5, average_degree=12, q=0.0, seed=1)
 
@@ -41,6 +47,26 @@ def test_entropy_is_the_mean_over_edges():
 @pytest.mark.parametrize("shape", [(0, 4), (9, 1)])
 def test_entropy_that_means_nothing_is_none(shape):
     assert routing_entropy(torch.ones(shape)) is None
+
+
+# Usage
+
+
+def test_usage_is_the_effective_number_of_mean_shares():
+    rows = [[0.9, 0.1, 0.0], [0.3, 0.3, 0.4], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    entropy = 0.0
+    for m in range(3):
+        share = sum(row[m] for row in rows) / 4
+        entropy -= share * math.log(share)
+    assert factor_usage(torch.tensor(rows)) == pytest.approx(math.exp(entropy))
+
+
+@pytest.mark.parametrize("factors", [1, 2, 5])
+def test_usage_has_known_ends(factors):
+    assert factor_usage(torch.full((7, factors), 1 / factors)) == pytest.approx(factors)
+    assert factor_usage(torch.eye(factors)) == pytest.approx(factors)  # each edge has its own
+    assert factor_usage(torch.eye(factors)[:1].expand(7, -1)) == 1
+    assert factor_usage(torch.ones(0, factors)) is None
 
 
 # Both directions

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lgdgcn.errors import InputError
-from lgdgcn.metrics import MEASURES, dependence, disentanglement, headline
+from lgdgcn.metrics import MEASURES, dependence, disentanglement, factor_usage, headline
 from lgdgcn.metrics.catalogue import HEADLINE
 from lgdgcn.metrics.controls import permuted
 from lgdgcn.metrics.inputs import checked
@@ -36,6 +36,8 @@ def test_planted_factors_are_found(best):
         assert best[name] == pytest.approx(float(name != "leakage"), abs=0.02), name
     assert best["edge_attribution"] == best["edge_attribution_nmi"] == 1
     assert best["dci_disentanglement"] == best["dci_completeness"] == 1
+    assert best["factor_usage"] == pytest.approx(factor_usage(CHANCES))
+    assert 2.9 < best["factor_usage"] <= 3
     assert best["determinant_diversity"] <= 1
     assert best["correlation_ratio"] > 5
     assert max(best["cka"], best["hsic"]) < 0.01
@@ -153,7 +155,7 @@ def test_tiny_shapes(shape):
 
 def test_no_edges():
     found = disentanglement(UNITS, torch.empty(2, 0, dtype=torch.int64), CHANCES[:0], Y_FACTOR)
-    none = ["edge_attribution", "edge_attribution_nmi", "routing_entropy"]
+    none = ["edge_attribution", "edge_attribution_nmi", "routing_entropy", "factor_usage"]
     assert [name for name in found if found[name] is None] == none
 
 
@@ -197,7 +199,8 @@ def test_what_cannot_be_measured_is_refused(change, words):
 def test_the_headline_is_part_of_the_whole(best):
     layer = Disentangled(UNITS, UNITS, CHANCES)
     assert headline(layer, EDGES, Y_FACTOR) == {name: best[name] for name in HEADLINE}
-    assert list(headline(layer, EDGES)) == ["routing_entropy", "correlation_ratio"]
+    some = ["routing_entropy", "factor_usage", "correlation_ratio"]
+    assert list(headline(layer, EDGES)) == some
     assert headline(Disentangled(UNITS * torch.nan, UNITS, CHANCES), EDGES) == {}
 
 

@@ -24,9 +24,12 @@ def test_scores_are_a_hidden_layer_on_the_average_of_hops():
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_the_loss_is_the_literal_one(multi_label):
+@pytest.mark.parametrize("sure", [0.0, 0.52])
+def test_the_loss_is_the_literal_one(multi_label, sure):
     data = toy_graph(multi_label=multi_label)
-    settings = Settings(hidden_channels=8, hops=2, views=3, dropout=0.0, sharpening=0.4)
+    settings = Settings(
+        hidden_channels=8, hops=2, views=3, dropout=0.0, sharpening=0.4, confidence=sure
+    )
     model = new_model("grand", Member(settings, 0), data, 6 if multi_label else 3).train()
     streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.0]))
     stacked = stack([model]).train()
@@ -40,7 +43,7 @@ def test_the_loss_is_the_literal_one(multi_label):
     if multi_label:
         yes = scores.sigmoid()
         labels = [torch.stack([yes[..., c], 1 - yes[..., c]], -1) for c in range(6)]
-        want = sum(consistency_loss(label.tolist(), 0.4) for label in labels) / 6
+        want = sum(consistency_loss(label.tolist(), 0.4, sure) for label in labels) / 6
     else:
-        want = consistency_loss(scores.softmax(-1).tolist(), 0.4)
+        want = consistency_loss(scores.softmax(-1).tolist(), 0.4, sure)
     torch.testing.assert_close(found, torch.tensor([want]), check_dtype=False)

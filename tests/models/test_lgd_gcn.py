@@ -42,7 +42,7 @@ def literal_units(model, layer, h, edge_index, is_first):
         weight, bias = (p.detach().numpy() for p in projection.parameters())
         if isinstance(layer, SharpConv):
             scores = (h @ weight + bias).reshape(len(h), 4, -1)
-            return voting.vote(scores, edge_index, layer.iterations, layer.tau)[0]
+            return voting.vote(scores, edge_index, layer.iterations, layer.tau)
         z = latent_space.projection(h, weight, bias, 4)
     flags = variant.uniform_start, variant.normalize_last
     return routing.route(z, edge_index, layer.iterations, layer.tau, *flags)[0]
@@ -103,7 +103,9 @@ def test_losses_weigh_layers_by_powers_of_ten(seed, variant):
         space += weight * latent_space.space_loss(*arrays, "scaled").mean()
         volume = latent_space.diversity(*arrays, "scaled", jitter=1e-6)
         diversity += weight * -np.log(volume).mean()
-        edge += weight * voting.edge_loss(arrays[0], data.edge_index)
+        if variant == "sharp":
+            shares = layer.factor_weights.tolist()
+            edge += weight * voting.edge_loss(arrays[0], data.edge_index, shares)
     losses = model.losses(found, data.edge_index)
     np.testing.assert_allclose(losses["space"].item(), space, rtol=1e-8)
     np.testing.assert_allclose(losses["diversity"].item(), diversity, rtol=1e-6)

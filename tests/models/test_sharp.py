@@ -1,10 +1,11 @@
 """The sharp network as a whole; its parts are tested in nn/sharp."""
 
+import pytest
 import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.models.population import stack
-from lgdgcn.nn import RandomStreams
+from lgdgcn.nn import RandomStreams, normalized_adjacency, route
 from lgdgcn.train.members import new_model
 from lgdgcn.train.state import Member
 from literal.consistency import consistency_loss
@@ -16,8 +17,9 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def output_of(data, outputs):
-    network = stack([new_model("lgdgcn", Member(Settings(**OPTIONS), 0), data, outputs)]).train()
+def output_of(data, outputs, **changes):
+    member = Member(Settings(**OPTIONS, **changes), 0)
+    network = stack([new_model("lgdgcn", member, data, outputs)]).train()
     streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.2]))
     with streams.active():
         output = network.disentangle(data.x, data.edge_index)
@@ -34,6 +36,14 @@ def test_views_agree_in_the_labels_factor_alone():
     assert abs(free - want) > 1e-3
 
 
+def test_views_agree_on_nodes_that_are_sure():
+    _, loss, classes = output_of(toy_graph(), 3, confidence=0.42)
+    likeliest = classes[:, :, 0, :3].mean(0).amax(-1)
+    assert 0 < (likeliest > 0.42).sum() < 36
+    want = consistency_loss(classes[:, :, 0, :3].tolist(), 0.4, 0.42)
+    torch.testing.assert_close(loss, torch.tensor([want]), check_dtype=False)
+
+
 def test_views_agree_in_every_factor_that_labels_own():
     data = toy_graph(multi_label=True)  # the same three labels twice: two groups
     network, loss, classes = output_of(data, 6)
@@ -41,3 +51,45 @@ def test_views_agree_in_every_factor_that_labels_own():
     assert owned.unique().numel() == 2
     want = sum(consistency_loss(classes[:, :, m].tolist(), 0.4) for m in range(2)) / 2
     torch.testing.assert_close(loss, torch.tensor([want]), check_dtype=False)
+
+
+# For comparison: units of length 1
+
+
+@pytest.mark.parametrize("iterations", [0, 2])
+def test_units_of_length_1_are_routed_as_in_the_paper(iterations):
+    data = toy_graph()
+    settings = Settings(**OPTIONS | {"unit_length": True, "iterations": iterations})
+    network = new_model("lgdgcn", Member(settings, 0), data, 3).eval()
+    hidden = network.encoder(data.x, normalized_adjacency(data.edge_index, 36), 1)[0]
+    z = network.layers[0].projection(hidden)
+    torch.testing.assert_close(z.norm(dim=-1), torch.ones(36, 2))
+    output = network.disentangle(data.x, data.edge_index)
+    routed, edge_factors = route(z, data.edge_index, max(1, iterations))
+    torch.testing.assert_close(output.layers[0].units, routed if iterations else z)
+    torch.testing.assert_close(output.layers[0].edge_factors, edge_factors)
+    logits = network.classifier(output.layers[0].units.flatten(1))
+    torch.testing.assert_close(output.logits, logits)
+    assert network.concerns() == []
+    for none in (network.owned_factors(), network.label_classes(), network.factor_classes(z)):
+        assert none is None
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_views_of_units_of_length_1_agree_in_the_labels(multi_label):
+    data = toy_graph(multi_label=multi_label)
+    member = Member(Settings(**OPTIONS, unit_length=True), 0)
+    network = stack([new_model("lgdgcn", member, data, 6 if multi_label else 3)]).train()
+    streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.2]))
+    with streams.active():
+        output = network.disentangle(data.x, data.edge_index)
+    losses = network.losses(output, data.edge_index)
+    assert list(losses) == ["space", "diversity", "consistency"]  # edges are no evidence
+    scores = output.logits[0].double().view(3, 36, -1)  # [V, N, C]
+    if multi_label:
+        yes = scores.sigmoid()
+        parts = [torch.stack([one, 1 - one], -1) for one in yes.unbind(-1)]
+    else:
+        parts = [scores.softmax(-1)]
+    want = sum(consistency_loss(part.tolist(), 0.4) for part in parts) / len(parts)
+    torch.testing.assert_close(losses["consistency"], torch.tensor([want]), check_dtype=False)

@@ -89,6 +89,15 @@ def test_a_rival_is_beaten_only_beyond_noise(results: Results) -> None:
     assert "GCN 82.0" in best[1].evidence
 
 
+def test_a_loss_of_some_points_can_be_allowed(results: Results) -> None:
+    own = _table(results, {"double": (99.6, 98.0), "Sharp": (100.0, 100.0)})
+    strict = beats("standard", "double", "Sharp")(own, results)
+    assert _outcomes(strict) == [UNDECIDED, FAILS]
+    found = beats("standard", "double", "Sharp", allowed=1.0)(own, results)
+    assert _outcomes(found) == [HOLDS, FAILS]
+    assert found[0].evidence == "double 99.6, Sharp 100.0: −0.4 ± 0.2, −1 allowed"
+
+
 def test_variants_are_chosen_on_validation(results: Results) -> None:
     own = _table(
         results, {"LGD-GCN (paper)": (90, 70), "LGD-GCN (released)": (80, 80), "B": (85, 75)}

@@ -68,7 +68,7 @@ def papers(one: ResultTable, group: str) -> dict[str, list[tuple[float, float | 
             "table2",
             "tab:cla_acc",
             ["standard", "random"],
-            {"appnp", "gcnii", "lgdgcn-paper", "sharp"},
+            {"appnp", "gcnii", "grand", "lgdgcn-paper", "sharp"},
         ),
         ("table3", "tab:syn_mul_cal", ["micro-published", "macro-published"], {"sharp"}),
         ("table4", "tab:abla_study", ["standard"], {"uniform-routing", "graphs-off-at-test"}),
@@ -166,12 +166,15 @@ def test_the_ablation_changes_what_it_says():
 
 def test_a_table_can_show_several_metrics_of_a_graph():
     one = exhibit("sharp")
-    for group, graph in (("four", "lgd_syn_fac4"), ("eight", "lgd_syn_fac8")):
+    graphs = {"four": "lgd_syn_fac4", "eight": "lgd_syn_fac8"}
+    for group in (found.id for found in one.groups):
+        graph = graphs.get(group, group)
         for row in one.rows(group):
             assert [entry.metric for entry in row.entries] == [
-                "micro_f1",
+                "micro_f1" if group in graphs else "accuracy",
                 "edge_attribution",
                 "routing_entropy",
+                "factor_usage",
                 "dci_disentanglement",
             ]
             assert len({entry.cell for entry in row.entries}) == 1
@@ -190,6 +193,9 @@ def test_the_sharp_variants_table_changes_what_it_says(group, factors):
         "neither": {"lambda_edge": 0.0, "label_groups": False},
         "tau-1": {"tau": 1.0},
         "one-iteration": {"iterations": 1},
+        "no-votes": {"iterations": 0},
+        "uniform-routing": {"tau": 1e9},
+        "one-factor": {"factors": 1},
         "space-loss": {"space": True},
         "diversity-loss": {"diversity": True},
         "latent-graphs": {"latent_graph": True},
@@ -205,18 +211,66 @@ def test_the_sharp_variants_table_changes_what_it_says(group, factors):
     assert len({cell.key for cell in rows.values()}) == len(rows)
 
 
-def test_the_sharp_row_is_the_same_in_both_tables():
-    beside, own = (
-        {
-            entry.cell
-            for group in exhibit(name).groups
-            for row in group.rows
-            if row.id == "sharp"
-            for entry in row.entries
-        }
-        for name in ("table3", "sharp")
-    )
-    assert own <= beside  # trained once
+@pytest.mark.parametrize("group", ["cora", "citeseer", "pubmed"])
+def test_the_ablation_on_citation_graphs_changes_what_it_says(group):
+    rows = {row.id: row.entries[0].cell for row in exhibit("sharp").rows(group)}
+    whole = rows.pop("sharp").settings.as_dict()
+    expected = {
+        "no-edge-loss": {"lambda_edge": 0.0},
+        "one-factor": {"factors": 1},
+        "no-consistency": {"lambda_consistency": 0.0},
+        "one-view": {"views": 1},
+        "no-dropped-nodes": {"drop_nodes": 0.0},
+        "no-propagation": {"hops": 0},
+        "votes": {"iterations": 1, "tau": 0.1},
+        "uniform-votes": {"iterations": 1, "tau": 1e9},
+        "unit-length": {"unit_length": True},
+    }
+    kinds = ("none", "local", "global", "both")
+    structures = {f"structure-{kind}": {"structure": kind} for kind in kinds}
+    assert set(rows) == {*expected, *structures}
+    for name, own in (expected | structures).items():
+        assert rows[name].settings.as_dict() == whole | own
+        assert name in structures or all(whole[key] != value for key, value in own.items()), name
+        assert (rows[name].split, len(rows[name].seeds)) == ("standard", 10)
+    keys = {cell.key for cell in rows.values()}
+    assert len(keys) == len(rows)  # one of the structures is that of the preset
+
+
+def cells_of_row(name, row):
+    return {
+        entry.cell
+        for group in exhibit(name).groups
+        for one in group.rows
+        if one.id == row
+        for entry in one.entries
+    }
+
+
+def test_what_several_exhibits_show_is_trained_once():
+    own = {cell.key for cell in cells_of_row("sharp", "sharp")}
+    known = {cell.key for name in ("table2", "table3") for cell in cells_of_row(name, "sharp")}
+    assert own <= known
+    drawn = {cell.key for cell in cells(exhibit("fig-sharp"))}
+    shown = {cell.key for name in ("table3", "sharp") for cell in cells(exhibit(name))}
+    assert len(drawn) == 30
+    new = [cell for cell in cells(exhibit("fig-sharp")) if cell.key not in shown]
+    graphs = {"lgd_syn_fac6", "lgd_syn_fac10", "lgd_syn_fac12"}
+    assert {(cell.graph, cell.settings.variant) for cell in new} == {(g, "paper") for g in graphs}
+
+
+def test_the_figure_of_our_variant_is_over_graphs():
+    both = exhibit("fig-sharp")
+    models = [[series.label for series in panel.series] for panel in both.panels]
+    assert models[1] == models[0][:4]
+    assert [panel.has_chance for panel in both.panels] == [False, True]
+    for panel in both.panels:
+        for series in panel.series:
+            assert series.values == (4, 6, 8, 10, 12)
+            for value, entry in zip(series.values, series.entries, strict=True):
+                assert entry.cell.graph == f"lgd_syn_fac{value:g}"
+                if series.label in ("LGD-GCN (paper)", "Sharp LGD-GCN (ours)"):
+                    assert entry.cell.settings.factors == value
 
 
 @pytest.mark.parametrize("plan", [FULL, QUICK], ids=["full", "quick"])
@@ -229,7 +283,8 @@ def test_curves_build(name, plan):
             assert len({entry.cell.key for entry in series.entries}) == len(series.entries)
             assert all(len(e.cell.seeds) == plan.seeds["sweep"] for e in series.entries)
             own = {architecture(entry.cell) for entry in series.entries}
-            assert len(own) == (len(series.entries) if name == "fig-factors" else 1)
+            if name != "fig-sharp":  # whose graphs have presets of their own
+                assert len(own) == (len(series.entries) if name == "fig-factors" else 1)
 
 
 def test_the_ranges_are_the_papers():
@@ -289,11 +344,11 @@ def test_exhibits_are_found_by_name():
 def test_every_model_has_been_searched_on_the_graph_it_is_shown_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: set[tuple[str, str, str | None]] = set()
+    asked: set[tuple[str, str, str]] = set()
 
-    def remember(graph: str, model: str, variant: str | None = None) -> dict[str, Any]:
+    def remember(graph: str, model: str, variant: str, *, multi_label: bool) -> dict[str, Any]:
         asked.add((graph, model, variant))
-        return preset(graph, model, variant)
+        return preset(graph, model, variant, multi_label=multi_label)
 
     monkeypatch.setattr(cell_module, "preset", remember)
     exhibits(["all"], FULL)
@@ -301,6 +356,6 @@ def test_every_model_has_been_searched_on_the_graph_it_is_shown_on(
     for graph, model, variant in asked:
         file = folder / f"{graph.partition(':')[0]}.toml"
         presets = tomllib.loads(file.read_text(encoding="utf-8"))
-        own = [name for name in (f"{model}-{variant or 'paper'}", model) if name in presets]
+        own = [name for name in (f"{model}-{variant}", model) if name in presets]
         assert own, (graph, model, variant)
         assert "search" in presets[own[0]]["preset"]

@@ -68,6 +68,27 @@ def test_a_curve_has_its_mean_band_and_range(results: Results) -> None:
     assert "± one standard deviation" in words
 
 
+def test_a_panel_over_graphs_has_a_line_per_model_and_one_of_chance(results: Results) -> None:
+    values, shares = (4.0, 8.0), {"lgdgcn": 60.0, "disengcn": 30.0}
+    series = []
+    for model, share in shares.items():
+        cells = [cell(f"lgd_syn_fac{value:g}", model) for value in values]
+        for one in cells:
+            fill(results, one, {"micro_f1": 90}, factors={"edge_attribution": share / 100})
+        entries = tuple(Entry(one, "edge_attribution") for one in cells)
+        series.append(Series(model, values, entries))
+    panel = Panel("a", "Edges", "factors", "%", tuple(series), has_chance=True)
+    figure = Figure()
+    both = CurveFigure("fig-sharp", "Edges", (panel,))
+    plot_curves(figure, both, results)
+    heights = [line.get_ydata() for line in figure.axes[0].lines]
+    assert heights == [pytest.approx(pair) for pair in ((60, 60), (30, 30), (25, 12.5))]
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words[:3] == ["lgdgcn", "disengcn", "chance"]
+    labels = [label for label, _ in both.labelled_cells()]
+    assert labels[::2] == ["Edges, lgdgcn, 4", "Edges, disengcn, 4"]
+
+
 def test_a_panel_without_runs_says_so(results: Results) -> None:
     series = Series("LGD-GCN", (1.0,), (Entry(cell(), "accuracy"),))
     figure = Figure()

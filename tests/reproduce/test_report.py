@@ -207,7 +207,9 @@ def test_commands_repeat_the_cells(plan: object) -> None:
         own = parse_assignments([b for a, b in pairwise(words) if a == "--set"])
         if "--variant" in options:
             own["variant"] = options["--variant"]
-        found = resolve(preset(one.graph, options["--model"], own.get("variant")), own)
+        variant, multi_label = own.get("variant"), "syn" in one.graph  # as train does
+        shipped = preset(one.graph, options["--model"], variant, multi_label=multi_label)
+        found = resolve(shipped, own)
         assert found == one.settings
         assert options.get("--split", "standard") == one.split
         assert int(options["--seeds"]) == len(one.seeds)

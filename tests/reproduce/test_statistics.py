@@ -118,6 +118,10 @@ def test_measures_are_numbers_of_a_table_like_scores(results: Results) -> None:
     found = score(Entry(one, "edge_attribution"), results)
     assert found.ours == Mean(50, 0, 6)
     assert (found.gap, found.better) == ("", "higher")
+    factors = {"routing_entropy": 0.5, "factor_usage": 2.5}
+    counted = fill(results, cell("pubmed"), {"accuracy": 80}, factors=factors)
+    entropy, usage = (score(Entry(counted, name), results).ours for name in factors)
+    assert (entropy.mean, usage.mean) == (50, 2.5)  # a share in per cent, a number as it is
     lacking = score(Entry(one, "routing_entropy"), results)
     assert (lacking.ours, lacking.gap, lacking.better) == (None, "", "lower")
     untrained = score(Entry(cell(k=9), "edge_attribution"), results)

@@ -27,6 +27,7 @@ KINDS = [
     {"propagate": "features", "batch_norm": True, "hop_weights": "learned"},
     {"structure": "local"},
     {"structure": "both", "input_dropout": 0.3},
+    {"unit_length": True, "structure": "both"},
     {"model": "grand", "input_dropout": 0.3, "batch_norm": True},
 ]
 

@@ -9,10 +9,10 @@ from lgdgcn.config import Settings
 from lgdgcn.data.registry import load
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import DivergedError
-from lgdgcn.models import MODELS, NodeOutput
-from lgdgcn.nn import VARIANTS
+from lgdgcn.models import MODELS, NodeOutput, build
+from lgdgcn.nn import VARIANTS, Disentangled
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import likely_cause, routing_warning, sanity_warnings
+from lgdgcn.train.sanity import likely_cause, routing_warning, sanity_warnings, usage_warning
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.task import Task
@@ -262,4 +262,48 @@ def test_edges_that_are_not_routed_are_worth_one_sentence():
     assert found.endswith("; try lgdgcn train GRAPH --variant sharp")
     sharp = routing_warning(1.0, Settings(variant="sharp", tau=2.0))
     assert sharp.startswith("routing entropy is 1.0000: ")
-    assert sharp.endswith("; lower tau (now 2)")
+    assert sharp.endswith("; raise lambda_edge (now 1)")
+
+
+# Factors that are not needed
+
+
+def usage_of(shares, collapsed=(), *, variant="sharp", edges=50):
+    """The warning of a model whose first of several factors is owned by three labels."""
+    count = len(shares)
+    settings = Settings(variant=variant, factors=count, hidden_channels=4 * count)
+    sharp = {"encoder_channels": 8} if variant == "sharp" else {}
+    options = settings.as_dict() | sharp
+    model = build("lgdgcn", options, 6, 3, multi_label=False)
+    data = toy_graph(features=6)
+    model.begin(torch.eye(3)[data.y], data.x, data.edge_index)
+    units = torch.full((36, count, 4), 0.5)
+    for m in collapsed:
+        units[:, m] = torch.tensor([0.97, 0.01, 0.01, 0.01]).sqrt()
+    layer = Disentangled(units, units, torch.tensor(shares).expand(edges, -1))
+    task = Task(3, multi_label=False)
+    trained = TrainedModel("lgdgcn", model, settings, task, [0, 1, 2], 6)
+    return usage_warning(trained, NodeOutput(torch.zeros(36, 3), [layer]))
+
+
+def test_factors_that_are_needed_are_worth_no_word():
+    assert usage_of([0.7, 0.1, 0.1, 0.1]) is None
+    assert usage_of([0.005, 0.995]) is None  # labels own the first: it is needed
+    assert usage_of([0.5, 0.5], [0]) is None
+    assert usage_of([0.0, 1.0], edges=0) is None
+    assert usage_of([1.0, 0.0, 0.0], [1], variant="paper") is None
+
+
+def test_free_factors_without_edges_or_with_one_class_are_worth_a_sentence():
+    two = usage_of([0.7, 0.005, 0.29, 0.005])
+    assert two.startswith("2 of 4 factors take under 1 % of the edges; ")
+    assert two.endswith("; factors=2, hidden_channels=8 would do")
+    assert usage_of([0.7, 0.3], [1]) == (
+        "1 of 2 factors gives nearly all nodes the same class; "
+        "factors=1, hidden_channels=4 would do"
+    )
+    both = usage_of([0.7, 0.0, 0.3], [1, 2])  # a factor counts once
+    assert both == (
+        "1 of 3 factors takes under 1 % of the edges and 1 of 3 factors gives nearly all nodes "
+        "the same class; factors=1, hidden_channels=4 would do"
+    )

@@ -114,10 +114,17 @@ def lines(folder):
 
 
 @pytest.mark.parametrize(
-    ("stop_at", "variant"), [(1, "paper"), (3, "paper"), (5, "paper"), (3, "sharp")]
+    ("stop_at", "changes"),
+    [
+        (1, {}),
+        (3, {}),
+        (5, {}),
+        (3, {"variant": "sharp"}),
+        (3, {"weight_average": 0.9}),
+    ],
 )
-def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at, variant):
-    data, settings = toy_graph(), replace(SETTINGS, variant=variant)
+def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at, changes):
+    data, settings = toy_graph(), replace(SETTINGS, **changes)
     alone, expected = train_seed(data, settings, "lgdgcn", 0, CPU)
     stop = StopRequest()
 
@@ -340,6 +347,23 @@ def test_a_score_of_an_earlier_version_is_not_compared(tmp_path):
     resumed = RunFolder(tmp_path / "run", resume=True)
     with resumed as folder, pytest.raises(CheckpointError, match=words):
         train_seed(data, SETTINGS, "gcn", 0, CPU, folder)
+
+
+def test_a_checkpoint_from_before_a_setting_was_there(tmp_path):
+    data, stop = toy_graph(), StopRequest()
+    stop.signal = signal.SIGTERM
+    with RunFolder(tmp_path / "run") as folder:
+        folder.write_config(CONFIG)
+        with pytest.raises(StoppedError):
+            train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder, stop=stop)
+    tensors, meta = checkpoint.load(folder.checkpoint(0))
+    for name in ("consistency_warmup", "confidence", "weight_average"):
+        del meta["config"][name]
+    checkpoint.save(folder.checkpoint(0), tensors, meta)
+    with RunFolder(tmp_path / "run", resume=True) as folder:
+        _, trained = train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder)
+    _, whole = train_seed(data, SETTINGS, "lgdgcn", 0, CPU)
+    assert same(weights(trained), weights(whole))
 
 
 def test_as_many_seeds_at_once_whatever_k_is():

@@ -20,7 +20,9 @@ SIZES = {"factors": 3, "hidden_channels": 12, "epochs": 150}
 
 
 def trained(variant, **changes):
-    settings = resolve(preset("any", "lgdgcn", "sharp"), SIZES, {"variant": variant}, changes)
+    settings = resolve(
+        preset("any", "lgdgcn", "sharp", multi_label=True), SIZES, {"variant": variant}, changes
+    )
     return train_seed(GRAPH, settings, "lgdgcn", 0, torch.device("cpu"))
 
 
@@ -55,7 +57,7 @@ def test_without_the_edge_loss_fewer_edges_are_explained():
 
 
 def test_groups_are_those_of_the_training_nodes_alone():
-    settings = resolve(preset("any", "lgdgcn", "sharp"), SIZES)
+    settings = resolve(preset("any", "lgdgcn", "sharp", multi_label=True), SIZES)
 
     def start(graph):
         return new_model("lgdgcn", Member(settings), graph, graph.y.size(1)).classifier.start
@@ -84,7 +86,9 @@ def test_groups_are_those_of_the_training_nodes_alone():
     ],
 )
 def test_too_few_classes_are_said_once(changes, words):
-    settings = resolve(preset("any", "lgdgcn", "sharp"), SIZES, {"epochs": 1}, changes)
+    settings = resolve(
+        preset("any", "lgdgcn", "sharp", multi_label=True), SIZES, {"epochs": 1}, changes
+    )
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", LGDWarning)
         trainer = Trainer(GRAPH, [Member(settings), Member(settings, 1)])

@@ -266,7 +266,10 @@ def test_the_objective_is_equation_7(seed, multi_label, variant):
         space, diversity = zip(*losses, strict=True)
         regularizers = [(own["space"], space), (own["diversity"], diversity)]
         if variant == "sharp":
-            edge = [voting.edge_loss(o.local_units, data.edge_index) for o in output.layers]
+            edge = [
+                voting.edge_loss(o.local_units, data.edge_index, layer.factor_weights.tolist())
+                for layer, o in zip(model.layers, output.layers, strict=True)
+            ]
             regularizers.append((own["edge"], edge))
         want = literal.total_loss(classification, regularizers)
         np.testing.assert_allclose(terms["classification"][member].item(), classification)

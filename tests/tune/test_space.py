@@ -201,6 +201,7 @@ def test_given_values_are_checked(tmp_path):
     space = read(tmp_path, GIVEN)
     for given, words in [
         ({"factors": "six"}, "must be a whole number"),
+        ({"factors": "auto"}, "a search does not know; give numbers"),
         ({"hidden_channels": -2}, "hidden_channels is -2"),
         ({"factors": 4, "hidden_channels": 90}, "4 factors do not divide"),
         ({"factors": 6, "lr": 0.1}, "nothing to search"),

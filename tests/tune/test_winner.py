@@ -27,7 +27,8 @@ def study_of(states="CCPFRW"):
 
 
 def written(folder, **problem):
-    return write_preset(folder, problem_of(**problem), study_of(), FINALISTS, COMMAND)
+    problem = problem_of(**problem)
+    return write_preset(folder, problem, study_of(), FINALISTS, COMMAND, multi_label=True)
 
 
 def test_it_reads_back_to_what_won(tmp_path):
@@ -73,7 +74,7 @@ def test_it_says_how_it_was_found(tmp_path):
 
 def test_it_says_how_well_factors_are_told_apart(tmp_path):
     best = Finalist(7, PARAMS, (0.8,), {"edge_attribution": 0.123456, "routing_entropy": 0.5})
-    path = write_preset(tmp_path, problem_of(), study_of(), [best], COMMAND)
+    path = write_preset(tmp_path, problem_of(), study_of(), [best], COMMAND, multi_label=True)
     about = tomllib.loads(path.read_text(encoding="utf-8"))["preset"]
     assert (about["edge_attribution"], about["routing_entropy"]) == (0.1235, 0.5)
 

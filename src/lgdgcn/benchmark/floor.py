@@ -10,12 +10,16 @@ of the parts.
 
 A search that prunes does less than this count, so a share of the floor above 100 % is possible
 on large graphs.
+
+Of the sharp variant is counted one sparse product per view (each has its own dropout) and its
+weight gradient, K hops of the hidden channels there and back, the class units, the consistency
+and edge losses, Adam; no votes and no structure, which is found anew only every so many epochs.
 """
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["StepCost", "WorkloadShape", "count", "floor"]
+__all__ = ["SharpShape", "StepCost", "WorkloadShape", "count", "count_sharp", "floor"]
 
 WORD = 4  # bytes
 
@@ -34,6 +38,20 @@ class WorkloadShape:
     iterations: int
     layers: int
     k: int
+
+
+@dataclass(frozen=True)
+class SharpShape:
+    """Sizes of the sharp variant's: N, E, F, stored features, M * d, hidden, K and S."""
+
+    nodes: int
+    edges: int
+    features: int
+    nonzeros: int
+    classes: int
+    hidden: int
+    hops: int
+    views: int
 
 
 @dataclass(frozen=True)
@@ -58,7 +76,29 @@ def count(shape: WorkloadShape) -> list[StepCost]:
     ]
 
 
-def floor(shape: WorkloadShape, copy_rate: float, matrix_rate: float) -> dict[str, Any]:
+def count_sharp(s: SharpShape) -> list[StepCost]:
+    """Count the parts of one training step of the sharp variant."""
+    hidden, classes = s.views * s.nodes * s.hidden, s.views * s.nodes * s.classes
+    weight, stored = s.features * s.hidden, s.views * (2 * s.nonzeros + s.nodes)
+    projection = 2 * (stored + weight + hidden)
+    hops = s.hops * (s.edges + s.nodes + 3 * hidden)  # of a hop in; of a hop and the mean out
+    sums = s.hops * (2 * (s.edges + s.nodes) * s.views * s.hidden + hidden)
+    head = 3 * (2 * hidden * s.classes)  # product, gradients of both
+    losses = 8 * classes + 2 * s.views * s.edges  # softmax, mean of views, agreement; and back
+    ends = 2 * (2 * s.views * s.edges * s.classes)
+    parameters = (s.features + s.classes + 1) * s.hidden + s.classes
+    return [
+        StepCost("projection", WORD * projection, 2 * (2 * s.views * s.nonzeros * s.hidden)),
+        StepCost("propagation", WORD * 2 * hops, 2 * sums),
+        StepCost("class units", WORD * (4 * hidden + 2 * classes), head + 6 * classes),
+        StepCost("losses", WORD * losses, 20 * classes + ends),
+        StepCost("Adam", WORD * 7 * parameters, 14 * parameters),
+    ]
+
+
+def floor(
+    shape: WorkloadShape | SharpShape, copy_rate: float, matrix_rate: float
+) -> dict[str, Any]:
     """Turn the counts into time on a machine.
 
     Args:
@@ -67,7 +107,8 @@ def floor(shape: WorkloadShape, copy_rate: float, matrix_rate: float) -> dict[st
         matrix_rate: Measured float32 FLOPs per second of a matrix product.
     """
     parts = []
-    for part in count(shape):
+    counted = count(shape) if isinstance(shape, WorkloadShape) else count_sharp(shape)
+    for part in counted:
         moving, computing = part.bytes / copy_rate, part.flops / matrix_rate
         bound = "bytes" if moving > computing else "flops"
         parts.append({**asdict(part), "ms": 1e3 * max(moving, computing), "bound": bound})

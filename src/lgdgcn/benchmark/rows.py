@@ -35,6 +35,7 @@ ROWS = {
     "torch": "LGD-GCN, torch backend",
     "fast": "LGD-GCN, fast backend",
     "population-32": "LGD-GCN, 32 models in one pass, per model",
+    "sharp": "LGD-GCN, sharp variant, all views of a step",
     "gcn-sparse": "GCN of torch_geometric, sparse input",
     "gcn-dense": "GCN of torch_geometric, dense input",
     "gat": "GAT of torch_geometric, sparse input",
@@ -49,13 +50,13 @@ Step = Callable[[], int]  # trains for some steps and says how many
 
 def members_of(row: str) -> int:
     """Number of models a row trains at once."""
-    match = re.fullmatch(r"population-([1-9][0-9]*)", row)
+    match = re.fullmatch(r"(?:sharp-)?population-([1-9][0-9]*)", row)
     return int(match[1]) if match else 1
 
 
 def is_ours(row: str) -> bool:
     """Whether a row runs this package's own training."""
-    return row in ("torch", "fast") or members_of(row) > 1
+    return row in ("torch", "fast", "sharp") or members_of(row) > 1
 
 
 def training_step(row: str, data: Data, settings: Settings, device: torch.device) -> Step:
@@ -65,7 +66,8 @@ def training_step(row: str, data: Data, settings: Settings, device: torch.device
         InputError: There is no such row, or it cannot be measured here; says why.
     """
     if row not in ROWS and members_of(row) == 1:
-        raise InputError(f"row is {row!r}; choose from {', '.join(ROWS)} or population-R")
+        raise InputError(f"row is {row!r}; choose from {', '.join(ROWS)}, "
+                         "population-R or sharp-population-R")  # fmt: skip
     if is_ours(row):
         record = device.type == "cuda" and row != "torch" and data.x.size(0) <= MOST_RECORDED
         return _lgdgcn(prepared(data, settings, device), settings, members_of(row), record)
@@ -102,7 +104,7 @@ def _dense(data: Data, settings: Settings) -> Step:
     if not DENSE.is_file():
         raise InputError("benchmarks/dense.py is part of a checkout, not of an installed package")
     nodes, width, hidden = data.x.size(0), 50, settings.hidden_channels
-    padded = width * settings.num_layers * (hidden + settings.iterations * 2 * settings.factors)
+    padded = width * settings.num_layers * (hidden + settings.iterations * 2 * settings.num_factors)
     needed = 4 * nodes * (6 * nodes + padded + 4 * width * hidden)
     free = _free_memory(data.edge_index.device)
     if needed > free:

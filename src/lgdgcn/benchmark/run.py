@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lgdgcn.benchmark.floor import WorkloadShape, floor
+from lgdgcn.benchmark.floor import SharpShape, WorkloadShape, floor
 from lgdgcn.benchmark.rows import REFERENCE_ROW, ROWS
 from lgdgcn.benchmark.workload import Workload
 from lgdgcn.errors import InputError
@@ -55,8 +55,8 @@ def benchmark(
         measure: Does one measurement; :func:`in_fresh_process` by default.
 
     Returns:
-        ``machine``, ``workload``, ``floor`` and ``rows``. A row that could not be measured has
-        ``left_out`` with the reason.
+        ``machine``, ``workload``, ``floor``, ``sharp_floor`` and ``rows``. A row that could not be
+        measured has ``left_out`` with the reason.
 
     Raises:
         InputError: The workload itself cannot be had, such as a data set that is not there.
@@ -68,32 +68,34 @@ def benchmark(
     if "machine" not in found:
         raise InputError(found["left_out"])
     machine = found["machine"]
-    limit = floor(
-        WorkloadShape(**found["shape"]), machine["copy_bytes_per_s"], machine["matrix_flops_per_s"]
-    )
+    rates = machine["copy_bytes_per_s"], machine["matrix_flops_per_s"]
+    limit = floor(WorkloadShape(**found["shape"]), *rates)
+    sharp_limit = floor(SharpShape(**found["sharp_shape"]), *rates)
     results = []
     for row in rows:
         on_start(row)
         results.append({"row": row, **measure(Workload(row, **common))})
-    _compare(results, limit["ms"])
+    _compare(results, limit["ms"], sharp_limit["ms"])
     workload = {"size": work.size, "device": work.device, **found["shape"]}
     return {
         "machine": machine,
         "workload": {**workload, "settings": found["settings"]},
         "floor": limit,
+        "sharp_floor": sharp_limit,
         "rows": results,
     }
 
 
-def _compare(results: list[dict[str, Any]], floor_ms: float) -> None:
+def _compare(results: list[dict[str, Any]], floor_ms: float, sharp_ms: float) -> None:
     """Add how many times slower than the reference row, and the share of the floor."""
     times = {result["row"]: result.get("member_ms") for result in results}
     reference = times.get(REFERENCE_ROW)
     for result in results:
         mine = times[result["row"]]
         result["ratio"] = mine / reference if mine and reference else None
-        counted = not result["row"].startswith("g")  # the floor is that of LGD-GCN
-        result["floor_share"] = floor_ms / mine if mine and counted else None
+        counted = not result["row"].startswith("g")  # the floors are those of LGD-GCN
+        least = sharp_ms if result["row"].startswith("sharp") else floor_ms
+        result["floor_share"] = least / mine if mine and counted else None
 
 
 def in_fresh_process(work: Workload) -> dict[str, Any]:

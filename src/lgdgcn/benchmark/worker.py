@@ -23,7 +23,15 @@ from typing import Any
 import torch
 
 from lgdgcn.benchmark.rows import forced_backend, is_ours, members_of, training_step
-from lgdgcn.benchmark.workload import Workload, clustered_graph, read_graph, settings_of, shape_of
+from lgdgcn.benchmark.workload import (
+    Workload,
+    clustered_graph,
+    read_graph,
+    settings_of,
+    shape_of,
+    sharp_settings,
+    sharp_shape_of,
+)
 from lgdgcn.errors import LGDError
 from lgdgcn.runtime import keep_freed_memory, select_device, set_seed, set_threads
 
@@ -69,9 +77,10 @@ def measure_machine(work: Workload) -> Result:
     """Describe and measure the machine, and say how large the workload is."""
     device = select_device(work.device)
     set_threads()
-    settings = settings_of(work)
+    settings, data = settings_of(work), read_graph(work)
     return {
-        "shape": dataclasses.asdict(shape_of(read_graph(work), settings)),
+        "shape": dataclasses.asdict(shape_of(data, settings)),
+        "sharp_shape": dataclasses.asdict(sharp_shape_of(data, sharp_settings(work))),
         "settings": settings.as_dict(),
         "machine": {
             **describe_machine(device),

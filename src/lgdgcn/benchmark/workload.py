@@ -9,14 +9,23 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.benchmark.floor import WorkloadShape
+from lgdgcn.benchmark.floor import SharpShape, WorkloadShape
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data import load
 from lgdgcn.data.features import csr_tensor
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 
-__all__ = ["DATASETS", "Workload", "clustered_graph", "read_graph", "settings_of", "shape_of"]
+__all__ = [
+    "DATASETS",
+    "Workload",
+    "clustered_graph",
+    "read_graph",
+    "settings_of",
+    "shape_of",
+    "sharp_settings",
+    "sharp_shape_of",
+]
 
 DATASETS = ("cora", "citeseer", "pubmed")
 SMALLEST = 20  # nodes; a generated graph needs a few of each class
@@ -31,7 +40,8 @@ class Workload:
     """One measurement, complete enough to be made in another process.
 
     Attributes:
-        row: Name of the row, see :data:`lgdgcn.benchmark.rows.ROWS`; any ``population-R`` works.
+        row: Name of the row, see :data:`lgdgcn.benchmark.rows.ROWS`; any ``population-R`` and
+            ``sharp-population-R`` work.
         size: A data set, or the number of nodes of a generated graph.
         layers: Number of layers L; the preset's own, or 1 on generated graphs, by default.
         device: ``cpu``, ``cuda`` or ``cuda:N``.
@@ -71,7 +81,9 @@ def read_graph(work: Workload) -> Data:
 
 
 def settings_of(work: Workload) -> Settings:
-    """Settings of the released variant; generated graphs take the published ones of Cora."""
+    """Settings of a row's variant; generated graphs take those of Pubmed."""
+    if work.row.startswith("sharp"):
+        return sharp_settings(work)
     generated = {**preset("pubmed", "lgdgcn", "released"), "num_layers": 1}
     own = preset(work.size, "lgdgcn", "released") if work.size in DATASETS else generated
     layers = {} if work.layers is None else {"num_layers": work.layers}
@@ -79,6 +91,27 @@ def settings_of(work: Workload) -> Settings:
     if (settings.variant, settings.graph) != ("released", "knn"):
         raise InputError("the benchmark measures variant = released with graph = knn only")
     return settings
+
+
+def sharp_settings(work: Workload) -> Settings:
+    """Settings of the sharp variant: one layer behind random propagation."""
+    return resolve(preset(work.size if work.size in DATASETS else "pubmed", "lgdgcn", "sharp"))
+
+
+def sharp_shape_of(data: Data, settings: Settings) -> SharpShape:
+    """The sizes that decide how much work a step of the sharp variant is."""
+    labels = int(data.y.max()) + 1
+    sparse = data.x.layout == torch.sparse_csr
+    return SharpShape(
+        nodes=data.x.size(0),
+        edges=data.edge_index.size(1),
+        features=data.x.size(1),
+        nonzeros=data.x.values().numel() if sparse else data.x.numel(),
+        classes=max(settings.hidden_channels, settings.num_factors * labels),
+        hidden=settings.encoder_channels,
+        hops=settings.hops,
+        views=settings.views,
+    )
 
 
 def shape_of(data: Data, settings: Settings) -> WorkloadShape:
@@ -91,7 +124,7 @@ def shape_of(data: Data, settings: Settings) -> WorkloadShape:
         nonzeros=data.x.values().numel() if sparse else data.x.numel(),
         classes=int(data.y.max()) + 1,
         hidden=settings.hidden_channels,
-        factors=settings.factors,
+        factors=settings.num_factors,
         iterations=settings.iterations,
         layers=settings.num_layers,
         k=settings.k,

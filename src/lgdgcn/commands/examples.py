@@ -5,13 +5,11 @@ __all__ = ["BENCH", "EXPLORE", "MEASURE", "PREDICT", "REPRODUCE", "TRAIN", "TUNE
 TRAIN = """
 Examples:
 
-  lgdgcn train synthetic --compare mlp,gcn,disengcn
+  lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
 
   lgdgcn train cora --variant released --seeds 10
 
-  lgdgcn train my-graph/ --variant sharp --set factors=3 --set hidden_channels=48
-
-  lgdgcn train my-graph/ --set factors=8 --set hidden_channels=64 --out runs/mine
+  lgdgcn train my-graph/ --set factors=3 --set hidden_channels=48 --out runs/mine
 
   lgdgcn train cora --out runs/cora --resume
 """
@@ -45,7 +43,7 @@ Examples:
 
   lgdgcn tune cora --variant released --trials 200
 
-  lgdgcn tune my-graph/ --variant sharp --set factors=3 --set hidden_channels=48
+  lgdgcn tune my-graph/ --set factors=3 --set hidden_channels=48
 
   lgdgcn tune my-graph/ --model gcn --trials 50 --space my-space.toml
 

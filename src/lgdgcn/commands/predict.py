@@ -44,7 +44,7 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
     if edges:
         path = out.with_name(f"{out.stem}-edges.csv")
         rows = list(_edge_rows(data, output, ids))
-        count = trained.settings.factors
+        count = trained.settings.num_factors
         write_csv(path, ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))], rows)
         console.print(f"{len(rows)} edges: {path}", soft_wrap=True)
     if output.layers:

@@ -3,7 +3,7 @@
 import dataclasses
 
 from lgdgcn.commands.console import out, print_table
-from lgdgcn.config import Settings
+from lgdgcn.config import Settings, default_variant
 
 __all__ = ["list_settings"]
 
@@ -16,6 +16,8 @@ def list_settings() -> None:
         if "options" in field.metadata:
             meaning += f": {', '.join(field.metadata['options'])}"
         default = str(field.default).lower() if field.type is bool else str(field.default)
+        if field.name == "variant":
+            default = default_variant("lgdgcn")
         rows.append([field.name, default, meaning])
     print_table("Settings", ["key", "default", "meaning"], rows, text_columns=3)
     out.print("Presets of a data set and model may differ; a run's config.toml says what it used.")

@@ -20,7 +20,10 @@ from lgdgcn.commands.console import (
     print_warning,
 )
 from lgdgcn.config import (
+    AUTO,
     Settings,
+    check_value,
+    default_variant,
     from_toml,
     parse_assignments,
     preset,
@@ -31,7 +34,7 @@ from lgdgcn.config import (
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
-from lgdgcn.models import MODELS
+from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import (
     StopRequest,
     keep_freed_memory,
@@ -40,11 +43,12 @@ from lgdgcn.runtime import (
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
+from lgdgcn.train.auto_factors import FOUND, find_factors, least_factors
 from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning
+from lgdgcn.train.sanity import routing_warning, usage_warning
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
@@ -53,6 +57,7 @@ __all__ = ["default_folder", "train"]
 Result = dict[str, Any]
 
 RUN_LENGTH = ("epochs", "patience", "checkpoint_every")  # settings that comparisons share
+VARIANTS = tuple(f"lgdgcn-{variant}" for variant in ("paper", "released", "sharp"))
 
 
 def train(
@@ -72,16 +77,17 @@ def train(
     """Train a model and, on the same graph, those it is compared with; print the table."""
     if seeds < 1:
         raise InputError(f"--seeds is {seeds}; give at least 1")
-    for name in (model, *compare):
-        if name not in MODELS:
-            raise InputError(f"model is {name!r}; choose from {', '.join(MODELS)}")
+    for name, known in [(model, (*MODELS,)), *((one, (*MODELS, *VARIANTS)) for one in compare)]:
+        if name not in known:
+            raise InputError(f"model is {name!r}; choose from {', '.join(known)}")
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other; leave out one of them")
     own = {**(from_toml(config) if config else {}), **parse_assignments(assignments)}
     if variant is not None:
         own["variant"] = variant
-    settings = resolve(preset(source.preset_name, model, own.get("variant")), own)
-    path = folder or default_folder(source.name, model, settings, resume)
+    for name, value in own.items():
+        check_value(name, value)
+    path = folder or default_folder(source.name, model, own.get("variant"), resume)
     run = RunFolder(path, resume=resume, overwrite=overwrite)
     beside = {other: run.compared(other) for other in compare}
     for one in (run, *beside.values()):  # all of them before anything in any of them is touched
@@ -98,13 +104,19 @@ def train(
         return read(seed if source.varies_with_seed else 0)
 
     # what cannot be used, or is too large, is refused before the run folder is touched
-    check_memory(load(0), [settings], model, where)
+    multi_label = load(0).y.dim() == 2
+    used = own.get("variant") or (_variant_of(run) if resume else None) or default_variant(model)
+    shipped = preset(source.preset_name, model, used, multi_label=multi_label)
+    settings = resolve({"variant": used}, shipped, own)
+    check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:
         with stop_on_signals() as stop, run:
             results.append(_train_one(source, load, model, settings, seeds, where, run, stop))
-            for other, inner in beside.items():
-                chosen = resolve(_compared(source.preset_name, other, own.get("variant")), shared)
+            for name, inner in beside.items():
+                other = name.partition("-")[0]
+                found = _compared(source.preset_name, name, own.get("variant"), multi_label)
+                chosen = resolve(found, shared)
                 with inner:
                     result = _train_one(source, load, other, chosen, seeds, where, inner, stop)
                     results.append(result)
@@ -113,7 +125,7 @@ def train(
         raise StoppedError(message, error.exit_code) from None
     _print(source.name, results)
     if not own and source.dataset.lower() == source.name:
-        _print_notes(source.preset_name, results)
+        _print_notes(source.preset_name, results, multi_label)
     out.print(f"run folder: {path}", soft_wrap=True)
 
 
@@ -125,19 +137,39 @@ def _refuse_to_replace(config: Path, folder: RunFolder) -> None:
         )
 
 
-def _compared(graph: str, model: str, variant: str | None) -> Result:
-    """The preset of a model beside another; no model but LGD-GCN has any for the sharp variant."""
-    variants = (variant, "paper", "released") if variant == "sharp" else (variant,)
-    presets = (preset(graph, model, one) for one in variants)
-    return next(filter(None, presets), {})
+def _variant_of(folder: RunFolder) -> str | None:
+    """The variant of the run in a folder: it stays that one where the default is another by now."""
+    if not folder.config.is_file():
+        return None
+    variant: str | None = read_config(folder.config)["settings"].get("variant")
+    return variant
 
 
-def default_folder(dataset: str, model: str, settings: Settings, resume: bool) -> Path:
-    """``runs/DATASET-MODEL``, numbered so that nothing is overwritten.
+def _compared(graph: str, name: str, variant: str | None, multi_label: bool) -> Result:
+    """The preset of a model beside another.
 
-    Resuming takes the newest unfinished one.
+    Args:
+        graph: Name that presets go by.
+        name: The model, with its own variant behind it as in ``lgdgcn-paper``, or without.
+        variant: What the command names, for models without their own. No model but LGD-GCN has
+            presets for the sharp variant: others have one of the paper's or the released one.
+        multi_label: Whether nodes have sets of labels.
     """
-    name = f"{dataset}-{model}" + ("" if settings.variant == "paper" else f"-{settings.variant}")
+    model, _, own = name.partition("-")
+    variants = [own or variant or default_variant(model)]
+    if not own and variant in (None, "sharp"):
+        variants += ["paper", "released"]
+    presets = (preset(graph, model, one, multi_label=multi_label) for one in variants)
+    return next(filter(None, presets), {"variant": variants[0]})
+
+
+def default_folder(dataset: str, model: str, variant: str | None, resume: bool) -> Path:
+    """``runs/DATASET-MODEL``, with the variant where it is not the default, numbered.
+
+    So nothing is overwritten. Resuming takes the newest unfinished one.
+    """
+    is_default = variant in (None, default_variant(model))
+    name = f"{dataset}-{model}" + ("" if is_default else f"-{variant}")
     name = re.sub(r"[^A-Za-z0-9._]+", "-", name)[:64]
     number = 1
     taken: list[Path] = []
@@ -169,14 +201,24 @@ def _train_one(
 ) -> Result:
     header = {"dataset": source.address, "model": model, "seeds": seeds, "split": source.split}
     header |= {key: value for key in ("root", "features") if (value := getattr(source, key))}
-    config = {"run": header, "settings": settings.as_dict()}
     variant = settings.variant if model in ("lgdgcn", "disengcn") else None
     what = {"model": model, "variant": variant}
+    found: Result = {}
     if folder.config.is_file():  # the run is resumed, or else the folder would be empty
-        check_same(read_config(folder.config), config)
+        saved = read_config(folder.config)
+        if "auto_factors" in saved and settings.factors == AUTO:
+            found = {"auto_factors": saved["auto_factors"]}
+            sizes = {key: saved["settings"].get(key) for key in FOUND}
+            settings = resolve(settings.as_dict(), sizes)
+        check_same(saved, {"run": header, "settings": settings.as_dict()})
         if folder.result.is_file():
             return finished_result(folder, load, what, seeds)
     else:
+        settings, factors = find_factors(settings, load(0), model, 0, device, stop)
+        if factors is not None:
+            out.print(str(factors), soft_wrap=True)
+            found = {"auto_factors": factors.as_dict()}
+        config = {"run": header, "settings": settings.as_dict(), **found}
         folder.write_config("\n".join(to_toml(table, values) for table, values in config.items()))
     with epoch_progress(MODELS[model].title, seeds) as on_epoch:
         runs, trained = train_seeds(
@@ -184,24 +226,29 @@ def _train_one(
         )
     folder.files()  # refuses links that were made meanwhile
     trained.save(folder.model)
+    data = load(0)
+    output = trained(data)
     result: Result = {
         "dataset": source.dataset,
         **what,
         "metric": trained.task.metric,
         **summary(runs),
-        "factors": _factor_scores(trained, load(0), source.name, folder),
+        "factors": _factor_scores(trained, data, output, source.name, folder),
+        **found,
         "model_sha256": checkpoint.weights_sha256(folder.model),
     }
-    if unrouted := routing_warning(result["factors"].get("routing_entropy"), settings):
-        result["warnings"].append(unrouted)
+    unrouted = routing_warning(result["factors"].get("routing_entropy"), settings)
+    both = (unrouted, usage_warning(trained, output))
+    result["warnings"] += [warning for warning in both if warning]
     folder.write_result(result)
     remove_checkpoints(folder, seeds)
     return result
 
 
-def _factor_scores(trained: TrainedModel, data: Data, name: str, folder: RunFolder) -> Result:
+def _factor_scores(
+    trained: TrainedModel, data: Data, output: NodeOutput, name: str, folder: RunFolder
+) -> Result:
     """Measure and draw what the best model knows of the factors."""
-    output = trained(data)
     if not output.layers:
         return {}
     from lgdgcn.plots import plot_units
@@ -217,8 +264,8 @@ def _print(dataset: str, results: list[Result]) -> None:
     names = ["micro_f1", "macro_f1"] if multi_label else ["accuracy"]
     titles = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "accuracy": "accuracy"}
     header = ["model", *(f"test\n{titles[name]}" for name in names), "valida-\ntion"]
-    header += ["edge attri-\nbution", "routing\nentropy", "DCI disen-\ntanglement"]
-    header += ["correla-\ntion ratio", "epochs"]
+    header += ["edge attri-\nbution", "routing\nentropy", "factors\nin use"]
+    header += ["DCI disen-\ntanglement", "correla-\ntion ratio", "epochs"]
     rows = []
     for result in results:
         runs, factors = result["runs"], result["factors"]
@@ -226,6 +273,7 @@ def _print(dataset: str, results: list[Result]) -> None:
         cells.append(_mean([run["val"] for run in runs]))
         cells.append(percent(factors.get("edge_attribution")))
         cells.append(plain(factors.get("routing_entropy"), 4))
+        cells.append(plain(factors.get("factor_usage"), 2))
         cells.append(plain(factors.get("dci_disentanglement"), 3))
         cells.append(plain(factors.get("correlation_ratio"), 2))
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
@@ -255,17 +303,20 @@ def _f1_caption(results: list[Result]) -> str:
     return f"F1 at the threshold tuned on validation ({tuned}); {more}"
 
 
-def _print_notes(dataset: str, results: list[Result]) -> None:
+def _print_notes(dataset: str, results: list[Result], multi_label: bool) -> None:
     """Say what a reader of these presets' results should know."""
     for result in results:
-        if note := preset_note(dataset, result["model"], result["variant"]):
-            out.print(f"{MODELS[result['model']].title}: {note}", soft_wrap=True)
+        model, variant = result["model"], result["variant"]
+        if note := preset_note(dataset, model, variant, multi_label=multi_label):
+            out.print(f"{_name(result)}: {note}", soft_wrap=True)
 
 
 def _name(result: Result) -> str:
-    """The model, and which reading of it where that is not the paper's text."""
-    title = MODELS[result["model"]].title
-    return title if result["variant"] in (None, "paper") else f"{title} ({result['variant']})"
+    """The model; of LGD-GCN the variant, of DisenGCN where it is not the paper's."""
+    model, variant = result["model"], result["variant"]
+    title = MODELS[model].title
+    is_plain = variant is None or variant == "paper" == default_variant(model)
+    return title if is_plain else f"{title} ({variant})"
 
 
 def _mean(values: list[float | None]) -> str:

@@ -11,7 +11,7 @@ import optuna
 
 from lgdgcn.commands.console import out, percent, print_table
 from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
-from lgdgcn.config import parse_assignments, preset, resolve
+from lgdgcn.config import default_variant, parse_assignments, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
@@ -64,7 +64,8 @@ def tune(
     configure_worker()
     share_threads(workers)
     data = source.load()
-    chosen = _space(space, model, variant, data.y.dim() == 2, parse_assignments(assignments))
+    multi_label = data.y.dim() == 2
+    chosen = _space(space, model, variant, multi_label, parse_assignments(assignments))
     variant = chosen.settings.get("variant")
     problem = SearchProblem(source, model, chosen, seeds, where)
     problem.check(data)
@@ -77,10 +78,11 @@ def tune(
     with database_faults(job.storage):
         study = job.open(resume=resume)
         with study_lock(job.storage, name)():  # another machine may join at the same time
-            _enqueue_starts(study, chosen, preset(source.preset_name, model, variant))
+            shipped = preset(source.preset_name, model, variant, multi_label=multi_label)
+            _enqueue_starts(study, chosen, shipped)
         finalists = _search(job, study, workers)
         command = _command(source, model, variant, trials, seeds, space, assignments)
-        file = write_preset(path, problem, study, finalists, command)
+        file = write_preset(path, problem, study, finalists, command, multi_label=multi_label)
         plot_history(study, path / "history")
         plot_importance(study, path / "importance")
         _write_trials(path / "trials.csv", study)
@@ -138,7 +140,11 @@ def _space(
 
     The variant is among them where the model has any; what is given is not searched.
     """
-    space = default_space(model, multi_label, variant) if file is None else read_space(file)
+    default = default_variant(model)
+    if file is None:
+        space = default_space(model, multi_label, variant or default)
+    else:
+        space = read_space(file)
     if "variant" in space.ranges:
         raise InputError(f"{file}: variant cannot be searched; search twice, with --variant")
     if "variant" in given:
@@ -146,9 +152,9 @@ def _space(
     space = space.fixing(given)
     settings = {k: v for k, v in space.settings.items() if k != "variant"}
     if MODELS[model].cls is LGDGCN:
-        settings["variant"] = variant or space.settings.get("variant", "paper")
+        settings["variant"] = variant or space.settings.get("variant", default)
         resolve({"variant": settings["variant"]})
-    shipped = preset("", model, settings.get("variant"))
+    shipped = preset("", model, settings.get("variant"), multi_label=multi_label)
     fixed = {name: value for name, value in shipped.items() if name not in space.ranges}
     return replace(space, settings={**fixed, **settings})
 

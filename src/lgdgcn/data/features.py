@@ -14,6 +14,7 @@ from lgdgcn.errors import InputError
 __all__ = [
     "canonical_features",
     "csr_tensor",
+    "features_without_edges",
     "row_normalized",
     "select_columns",
     "sparse_features",
@@ -49,6 +50,37 @@ def select_columns(x: Tensor, columns: Sequence[int]) -> Tensor:
         return x[:, torch.tensor(columns)]
     parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
     return sparse_features(scipy.sparse.csr_matrix(parts, shape=x.shape)[:, columns])
+
+
+def features_without_edges(x: Tensor, edge_index: Tensor, held: Tensor) -> Tensor:
+    """Take edges out of features that are rows of the adjacency matrix; others stay as they are.
+
+    Args:
+        x: Features, dense or sparse. Shape ``[N, F]``.
+        edge_index: All edges of a canonical graph. Shape ``[2, E]``.
+        held: The edges to take out, in both directions. Shape ``[2, h]``.
+
+    Example:
+        >>> pair = torch.tensor([[0, 1], [1, 0]])
+        >>> features_without_edges(torch.tensor([[0.0, 3.0], [3.0, 0.0]]), pair, pair).tolist()
+        [[0.0, 0.0], [0.0, 0.0]]
+    """
+    nodes = x.size(0)
+    if x.size(1) != nodes:
+        return x
+    is_sparse = x.layout == torch.sparse_csr
+    if is_sparse:
+        row, column = torch.repeat_interleave(x.crow_indices().diff()), x.col_indices()
+    else:
+        row, column = x.nonzero().t()
+    entry, off_diagonal = row * nodes + column, row != column
+    edges = edge_index[0] * nodes + edge_index[1]  # sorted, as entries are
+    if not torch.equal(entry[off_diagonal], edges):
+        return x
+    if is_sparse:
+        values = x.values().masked_fill(torch.isin(entry, held[0] * nodes + held[1]), 0)
+        return csr_tensor(x.crow_indices(), column, values, (nodes, nodes))
+    return x.index_put((held[0], held[1]), x.new_zeros(()))
 
 
 def canonical_features(x: Any) -> Tensor:

@@ -26,6 +26,7 @@ __all__ = [
     "DatasetInfo",
     "available",
     "get",
+    "has_label_sets",
     "info",
     "is_available",
     "is_known",
@@ -136,6 +137,17 @@ def info(name: str) -> DatasetInfo:
         raise InputError(f"no data set {str(name)[:64]!r}; {hint}known: {', '.join(DATASETS)}")
     where = "generated" if known.name == "synthetic" else _locate(known.name)
     return dataclasses.replace(known, where_found=None if where is None else str(where))
+
+
+def has_label_sets(address: str) -> bool:
+    """Whether nodes of a data set, such as ``synthetic:factors=8``, have sets of labels.
+
+    Example:
+        >>> has_label_sets("synthetic:factors=8"), has_label_sets("cora"), has_label_sets("mine")
+        (True, False, False)
+    """
+    known = DATASETS.get(address.partition(":")[0].lower())
+    return known is not None and known.kind == "multi-label"
 
 
 def available() -> list[DatasetInfo]:

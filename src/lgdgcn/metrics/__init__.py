@@ -1,6 +1,6 @@
 """Disentanglement in numbers, for units and edge factors of any origin."""
 
-from lgdgcn.metrics.attribution import edge_attribution, routing_entropy
+from lgdgcn.metrics.attribution import edge_attribution, factor_usage, routing_entropy
 from lgdgcn.metrics.catalogue import MEASURES
 from lgdgcn.metrics.correlation import block_correlation
 from lgdgcn.metrics.suite import disentanglement, headline
@@ -10,6 +10,7 @@ __all__ = [
     "block_correlation",
     "disentanglement",
     "edge_attribution",
+    "factor_usage",
     "headline",
     "routing_entropy",
 ]

@@ -13,6 +13,8 @@ __all__ = [
     "attribution_table",
     "both_directions",
     "edge_attribution",
+    "effective_number",
+    "factor_usage",
     "matched_share",
     "routing_entropy",
     "single_makers",
@@ -38,6 +40,38 @@ def routing_entropy(edge_factors: Tensor) -> float | None:
         return None
     entropy = torch.special.entr(edge_factors.double()).sum(-1).mean()
     return float(entropy) / math.log(factors)
+
+
+def effective_number(shares: Tensor) -> Tensor:
+    """How many equal shares would be as spread out, the exponential of the entropy ``[*]``.
+
+    Args:
+        shares: Distributions. Shape ``[*, M]``.
+
+    Example:
+        >>> effective_number(torch.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])).tolist()
+        [2.0, 1.0]
+    """
+    number: Tensor = torch.special.entr(shares).sum(-1).exp()
+    return number
+
+
+def factor_usage(edge_factors: Tensor) -> float | None:
+    """How many factors all edges together go to: the effective number of their mean shares.
+
+    Args:
+        edge_factors: Probabilities. Shape ``[E, M]``.
+
+    Returns:
+        1 where one factor has all edges, M where each has as many; ``None`` without edges.
+
+    Example:
+        >>> factor_usage(torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
+        2.0
+    """
+    if edge_factors.size(0) == 0:
+        return None
+    return float(effective_number(edge_factors.double().mean(0)))
 
 
 def both_directions(edge_index: Tensor, edge_factors: Tensor) -> tuple[Tensor, Tensor]:

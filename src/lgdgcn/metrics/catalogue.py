@@ -19,6 +19,11 @@ class Measure:
     low: float = 0.0
     high: float = 1.0
 
+    @property
+    def is_share(self) -> bool:
+        """Whether it can be written in per cent."""
+        return self.high == 1
+
 
 MEASURES = {
     "edge_attribution": Measure(
@@ -34,6 +39,12 @@ MEASURES = {
         "Routing entropy", "lower",
         "Entropy of the edges' channel probabilities as a share of its maximum: near 1 nothing is "
         "routed.",
+    ),
+    "factor_usage": Measure(
+        "Factors in use", "none",
+        "How many factors all edges together go to, from 1 to M: the exponential of the entropy "
+        "of their mean probabilities.",
+        low=1.0, high=math.inf,
     ),
     "dci_disentanglement": Measure(
         "DCI disentanglement", "higher",
@@ -95,4 +106,10 @@ MEASURES = {
 }  # fmt: skip
 
 # What training, reproduction and tuning report
-HEADLINE = ("edge_attribution", "routing_entropy", "dci_disentanglement", "correlation_ratio")
+HEADLINE = (
+    "edge_attribution",
+    "routing_entropy",
+    "factor_usage",
+    "dci_disentanglement",
+    "correlation_ratio",
+)

@@ -3,10 +3,16 @@
 import math
 
 import numpy as np
+import torch
 
 from lgdgcn.metrics import dependence, mig, separation
 from lgdgcn.metrics.arrays import Array, centred, normalized_information
-from lgdgcn.metrics.attribution import attribution_table, matched_share, single_makers
+from lgdgcn.metrics.attribution import (
+    attribution_table,
+    effective_number,
+    matched_share,
+    single_makers,
+)
 from lgdgcn.metrics.correlation import block_correlation
 from lgdgcn.metrics.dci import (
     above_chance,
@@ -38,9 +44,13 @@ def edge_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
     """Over the edges, each once; attribution over those that one factor made."""
     factors = inputs.units.shape[1]
     edges = Resamples(inputs.pairs.shape[1], resamples, seed)
-    if not edges.size or factors == 1:
+    if not edges.size:
         return {}
-    draws: Draws = {"routing_entropy": edges.means(inputs.pair_entropy) / math.log(factors)}
+    shares = torch.from_numpy(edges.means(inputs.pair_factors))  # [1 + resamples, M]
+    draws: Draws = {"factor_usage": effective_number(shares).numpy()}
+    if factors == 1:
+        return draws
+    draws["routing_entropy"] = edges.means(inputs.pair_entropy) / math.log(factors)
     maker = single_makers(inputs.pairs, inputs.y_factor)
     known = maker >= 0
     if known.any():

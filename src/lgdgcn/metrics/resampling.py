@@ -39,7 +39,7 @@ class Resamples:
             yield np.bincount(drawn, minlength=self.size).astype(np.float64)
 
     def means(self, values: Array) -> Array:
-        """Weighted means ``[1 + count]`` of one value per thing."""
+        """Weighted means ``[1 + count]`` of one value per thing, or ``[1 + count, M]`` of M."""
         return np.array([counts @ values for counts in self]) / self.size
 
 

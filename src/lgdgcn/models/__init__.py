@@ -83,6 +83,8 @@ def build(
     cls, options = spec.cls, {**settings, "multi_label": multi_label}
     if options.get("variant") in spec.variants:
         cls = spec.variants[options.pop("variant")]
+    if isinstance(options.get("factors"), str):  # training finds it before it makes models
+        raise InputError(f"factors is {options['factors']!r}; a model needs their number")
     known = _parameters(cls)
     arguments = {key: value for key, value in options.items() if key in known} | spec.fixed
     return cls(in_channels=in_channels, out_channels=out_channels, **arguments)

@@ -139,6 +139,13 @@ class NodeModel(nn.Module):
         """
         return None
 
+    def owned_factors(self) -> Tensor | None:
+        """Return whether labels own each factor ``[*, M]``, the others being free to explain edges.
+
+        ``None``, the default, where labels own no factors.
+        """
+        return None
+
     def label_classes(self) -> Tensor | None:
         """Return the class that each label is ``[C]``, -1 for a label that is no single class.
 

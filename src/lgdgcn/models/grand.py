@@ -33,6 +33,7 @@ class GRAND(NodeModel):
         batch_norm: Whether the input of both layers is normalised.
         views: Views V in every step.
         sharpening: Temperature of the views' average.
+        confidence: Probability above which a node's likeliest class makes its views agree.
 
     Example:
         >>> model = GRAND(8, 16, 3, hops=2)
@@ -43,6 +44,7 @@ class GRAND(NodeModel):
     is_batched = True
     is_random_from_start = True
     sharpening: Tensor
+    confidence: Tensor
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class GRAND(NodeModel):
         batch_norm: bool = False,
         views: int = 1,
         sharpening: float = 0.5,
+        confidence: float = 0.0,
     ) -> None:
         super().__init__()
         self.multi_label = multi_label
@@ -77,8 +80,9 @@ class GRAND(NodeModel):
         )
         self.weight = nn.Parameter(torch.empty(hidden_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(out_channels))
-        # a buffer, so that the members of a population can have one each
-        self.register_buffer("sharpening", torch.tensor(sharpening).double(), persistent=False)
+        # buffers, so that the members of a population can have one each
+        for name, number in (("sharpening", sharpening), ("confidence", confidence)):
+            self.register_buffer(name, torch.tensor(number).double(), persistent=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -116,9 +120,10 @@ class GRAND(NodeModel):
             return {}
         by_view = torch.stack(output.views, -3)  # [*, V, N, C]
         if not self.multi_label:
-            return {"consistency": consistency_loss(by_view.softmax(-1), self.sharpening)}
+            loss = consistency_loss(by_view.softmax(-1), self.sharpening, self.confidence)
+            return {"consistency": loss}
         # every label is a distribution over yes and no
         yes = by_view.sigmoid().movedim(-1, 0)  # [C, *, V, N]
         both = torch.stack([yes, 1 - yes], -1)
-        temperature = self.sharpening.expand(both.shape[:-3])
-        return {"consistency": consistency_loss(both, temperature).mean(0)}
+        numbers = (n.expand(both.shape[:-3]) for n in (self.sharpening, self.confidence))
+        return {"consistency": consistency_loss(both, *numbers).mean(0)}

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lgdgcn.kernels.graph import TensorCache
 from lgdgcn.models.base import NodeOutput, NodePicker
@@ -13,9 +13,11 @@ from lgdgcn.models.lgd_gcn import LGDGCN
 from lgdgcn.nn import (
     Disentangled,
     LabelHead,
+    LGDConv,
     PropagationEncoder,
     PropagationGraph,
     SharpConv,
+    UnitConv,
     consistency_loss,
     normalized_adjacency,
 )
@@ -44,6 +46,7 @@ class SharpGCN(LGDGCN):
         multi_label: Whether a node has a set of labels. If not, and with an encoder, the labels
             are the classes of the first factor, and ``hidden_channels`` grows if they are more.
         label_groups: Whether :meth:`begin` gives labels that exclude each other one factor.
+        free_share: Share of the edges that factors without labels begin with.
         encoder_channels: Hidden channels of the encoder; 0 for none.
         hops: Hops K of the propagation.
         propagate: ``"hidden"`` channels or ``"features"``.
@@ -53,11 +56,15 @@ class SharpGCN(LGDGCN):
         batch_norm: Whether the input of both layers is normalised.
         views: Views V in every step.
         sharpening: Temperature of the views' average.
+        confidence: Probability above which a node's likeliest class makes its views agree.
         structure: What is propagated along beside plain edges: edges by agreement (``"local"``),
             latent neighbours (``"global"``), ``"both"`` or ``"none"`` of them.
         structure_neighbours: Latent neighbours of every node.
         structure_weight: Weight of latent neighbours.
         refresh_every: Epochs after which the structure is found anew.
+        unit_length: For comparison: units of length 1, as in the paper, and a linear classifier.
+            Labels own no factors then, views agree in the labels' probabilities, and edges are
+            no evidence.
         **options: Those of :class:`~lgdgcn.models.lgd_gcn.LGDGCN` but for ``variant``.
 
     Example:
@@ -67,6 +74,7 @@ class SharpGCN(LGDGCN):
     """
 
     sharpening: Tensor
+    confidence: Tensor
 
     def __init__(
         self,
@@ -77,6 +85,7 @@ class SharpGCN(LGDGCN):
         *,
         multi_label: bool = True,
         label_groups: bool = True,
+        free_share: float = 0.1,
         encoder_channels: int = 0,
         hops: int = 0,
         propagate: PropagationOrder = "hidden",
@@ -86,10 +95,12 @@ class SharpGCN(LGDGCN):
         batch_norm: bool = False,
         views: int = 1,
         sharpening: float = 0.5,
+        confidence: float = 0.0,
         structure: Structure = "none",
         structure_neighbours: int = 10,
         structure_weight: float = 0.3,
         refresh_every: int = 50,
+        unit_length: bool = False,
         factors: int = 4,
         dropout: float = 0.5,
         **options: Any,
@@ -97,6 +108,7 @@ class SharpGCN(LGDGCN):
         # without an encoder the votes can be so sure that the logarithm of a class has no bounds
         self.is_exclusive = bool(encoder_channels) and not multi_label
         self.num_labels = out_channels
+        self.unit_length = unit_length
         if self.is_exclusive:
             hidden_channels = factors * max(hidden_channels // factors, out_channels)
         super().__init__(
@@ -109,6 +121,7 @@ class SharpGCN(LGDGCN):
             **options,
         )
         self.label_groups = label_groups
+        self.free_share = free_share
         asked = hops > 0 or views > 1 or structure != "none"
         self.ignores_propagation = asked and not encoder_channels
         self.encoder: PropagationEncoder | None = None
@@ -132,16 +145,21 @@ class SharpGCN(LGDGCN):
                 )
                 self.refresh_every = refresh_every
             self.is_random_from_start = True
-        # a buffer, so that the members of a population can have one each
-        self.register_buffer("sharpening", torch.tensor(sharpening).double(), persistent=False)
+        # buffers, so that the members of a population can have one each
+        for name, number in (("sharpening", sharpening), ("confidence", confidence)):
+            self.register_buffer(name, torch.tensor(number).double(), persistent=False)
 
-    def make_layer(self, in_channels: int | None, out_channels: int, **options: Any) -> SharpConv:
+    def make_layer(self, in_channels: int | None, out_channels: int, **options: Any) -> LGDConv:
         """Return a layer whose units are class distributions."""
+        if self.unit_length:
+            return UnitConv(in_channels, out_channels, **options)
         labels = self.num_labels if self.is_exclusive else None
         return SharpConv(in_channels, out_channels, first_classes=labels, **options)
 
-    def make_classifier(self, in_channels: int, out_channels: int) -> LabelHead:
+    def make_classifier(self, in_channels: int, out_channels: int) -> nn.Module:
         """Return a classifier in which every label is a class of one factor."""
+        if self.unit_length:
+            return super().make_classifier(in_channels, out_channels)
         return LabelHead(in_channels, out_channels, exclusive=self.is_exclusive)
 
     def reset_parameters(self) -> None:
@@ -157,8 +175,12 @@ class SharpGCN(LGDGCN):
 
     def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
         """Give labels that exclude each other on the training nodes one factor."""
-        if self.label_groups or self.is_exclusive:
+        if (self.label_groups or self.is_exclusive) and not self.unit_length:
             self.head.begin(y, self.num_factors)
+        owned = self.owned_factors()
+        if owned is not None:
+            for layer in cast("Sequence[SharpConv]", self.layers):
+                layer.begin(owned, self.free_share)
         if self.encoder is not None:
             self.encoder.begin(x, normalized_adjacency(edge_index, x.size(0)))
         if self.propagation_graph is not None:
@@ -195,11 +217,10 @@ class SharpGCN(LGDGCN):
             return
         hidden = self._hidden(x, edge_index, 1).squeeze(-3)
         layers = super().factors(hidden, edge_index)
-        owned = self._owned_factors()  # [*, M]
-        classes = self.head.classes(layers[-1].units)
+        classes, owned = self._label_classes(layers[-1].units)
         share = (owned / owned.sum(-1, keepdim=True)).sqrt().to(classes.dtype)
-        share = share.repeat_interleave(classes.size(-1) // self.num_factors, -1)
-        self.propagation_graph.refresh(edge_index, classes * share.unsqueeze(-2), hidden, due)
+        parts = (classes * share[..., None, :, None]).flatten(-2)
+        self.propagation_graph.refresh(edge_index, parts, hidden, due)
 
     def adapted(self, x: Tensor, edge_index: Tensor) -> "SharpGCN":
         """Return the network, or for a graph that it was not trained on one that has seen it."""
@@ -247,40 +268,65 @@ class SharpGCN(LGDGCN):
 
     def _disagreement(self, units: Tensor, views: int) -> Tensor:
         """Mean consistency loss of the factors that labels own, ``[*]``."""
-        lead = units.shape[:-3]
-        classes = self.head.classes(units).view(*lead, views, -1, *units.shape[-2:])
-        owned = self._owned_factors()
+        found, owned = self._label_classes(units)
+        classes = found.view(*units.shape[:-3], views, -1, *found.shape[-2:])  # [*, V, N, M, d]
         by_factor = classes.movedim(-2, -4).flatten(0, -4)  # [* M, V, N, d]
-        temperature = self.sharpening.unsqueeze(-1).expand_as(owned).reshape(-1)
-        loss = consistency_loss(by_factor, temperature).view_as(owned)
+        both = (self.sharpening, self.confidence)
+        numbers = (number.unsqueeze(-1).expand_as(owned).reshape(-1) for number in both)
+        loss = consistency_loss(by_factor, *numbers).view_as(owned)
         mean: Tensor = (loss * owned).sum(-1) / owned.sum(-1)
         return mean
 
-    def _owned_factors(self) -> Tensor:
-        """Whether labels own each factor ``[*, M]``; without groups any of them may be owned."""
+    def _label_classes(self, units: Tensor) -> tuple[Tensor, Tensor]:
+        """Distributions over classes ``[*, N, M, d]``, and in which of them labels are ``[*, M]``.
+
+        Without class units they are the labels' probabilities.
+        """
+        owned = self.owned_factors()
+        if owned is not None:
+            return self.head.classes(units).view_as(units), owned
+        scores = self.score(self.evidence(units))
+        if self.is_exclusive:
+            classes = scores.softmax(-1).unsqueeze(-2)
+        else:  # every label is a distribution over yes and no
+            classes = torch.stack([scores.sigmoid(), (-scores).sigmoid()], -1)
+        return classes, torch.ones_like(classes[..., 0, :, 0], dtype=torch.bool)
+
+    def owned_factors(self) -> Tensor | None:
+        """Return whether labels own each factor ``[*, M]``; without groups all may be owned."""
+        if self.unit_length:
+            return None
         start = self.head.start
         owned = (start > 0).any(-2).view(*start.shape[:-2], self.num_factors, -1).any(-1)
         return owned | ~owned.any(-1, keepdim=True)
 
     def evidence(self, units: Tensor) -> Tensor:
         """Return the distributions over each factor's classes, ``[*, N, M * d]``."""
+        if self.unit_length:
+            return super().evidence(units)
         return self.head.classes(units)
 
     def score(self, evidence: Tensor) -> Tensor:
         """Return the labels' log-odds, ``[*, n, M * d] -> [*, n, C]``."""
+        if self.unit_length:
+            return super().score(evidence)
         scores: Tensor = self.head(evidence)
         return scores
 
     def factor_shares(self, units: Tensor, label: Tensor) -> Tensor:
         """Return what each factor adds to one label's probability of every node ``[N, M]``."""
+        if self.unit_length:
+            return super().factor_shares(units, label)
         return (self.evidence(units) * self.head.shares()[label]).view_as(units).sum(-1)
 
-    def factor_classes(self, units: Tensor) -> Tensor:
+    def factor_classes(self, units: Tensor) -> Tensor | None:
         """Return each node's most probable class in every factor ``[N, M]``."""
-        return self.evidence(units).view_as(units).argmax(-1)
+        return None if self.unit_length else self.evidence(units).view_as(units).argmax(-1)
 
-    def label_classes(self) -> Tensor:
+    def label_classes(self) -> Tensor | None:
         """Return the class that has more than half of each label ``[C]``, -1 where none has."""
+        if self.unit_length:
+            return None
         share, number = self.head.shares().max(-1)
         return number.where(share > 0.5, -1)
 
@@ -288,6 +334,8 @@ class SharpGCN(LGDGCN):
         """Say so if settings are not used, or labels that exclude each other lack classes."""
         if self.ignores_propagation:
             return ["hops, views and structure are not used without encoder_channels; set it to 32"]
+        if self.unit_length:
+            return []
         start = self.head.start
         begun = start.view(*start.shape[:-1], self.num_factors, -1) > 0  # [*, C, M, d]
         needed = max(2, int(begun.any(-1).sum(-2).max()))  # a factor's only class is always certain

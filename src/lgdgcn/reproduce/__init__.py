@@ -1,6 +1,6 @@
 """The paper's tables and figures as data: configurations, the paper's numbers, and ours.
 
-One table is ours alone: ``sharp``, the sharp variant and its parts.
+A table and a figure are ours alone: ``sharp``, the sharp variant and its parts, and ``fig-sharp``.
 
 The way through it, as ``lgdgcn reproduce`` goes:
 

@@ -83,7 +83,7 @@ class Grid:
             means = {}
             for number, row in enumerate(self.rows):
                 cell = row[column]
-                if isinstance(cell, Score) and cell.ours:
+                if isinstance(cell, Score) and cell.ours and cell.better != "none":
                     means[number] = -cell.ours.mean if cell.better == "lower" else cell.ours.mean
             if len(means) > 1:
                 best.add((max(means, key=lambda number: means[number]), column))

@@ -8,17 +8,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from lgdgcn.config import Settings, preset, resolve, to_toml
+from lgdgcn.config import Settings, default_variant, preset, resolve, to_toml
+from lgdgcn.data.registry import has_label_sets
 
 __all__ = ["FULL", "QUICK", "Cell", "Plan", "settings_line", "train_command"]
 
-EDITION = 1  # of the models and their training; raised by a change that changes results
+# of the models and their training; raised by a change that changes results
+EDITION = 1
+EDITIONS = {"sharp": 2}  # of variants that have changed since
 NOT_RESULTS = ("checkpoint_every",)  # settings that do not change the result
 # settings of sharp that came later; at their defaults they change no result of before
 LATER = (
-    "encoder_channels", "hops", "propagate", "hop_weights", "drop_nodes", "input_dropout",
-    "batch_norm", "views", "lambda_consistency", "sharpening", "structure",
-    "structure_neighbours", "structure_weight", "refresh_every",
+    "free_share", "encoder_channels", "hops", "propagate", "hop_weights", "drop_nodes",
+    "input_dropout", "batch_norm", "views", "lambda_consistency", "sharpening",
+    "consistency_warmup", "confidence", "weight_average", "structure", "structure_neighbours",
+    "structure_weight", "refresh_every", "unit_length",
 )  # fmt: skip
 
 
@@ -52,7 +56,7 @@ class Cell:
             if key not in NOT_RESULTS and (key not in LATER or value != default[key])
         }
         return {
-            "edition": EDITION,
+            "edition": EDITIONS.get(self.settings.variant, EDITION),
             "graph": self.graph,
             "split": self.split,
             "model": self.model,
@@ -83,14 +87,16 @@ def train_command(cell: Cell) -> str:
 
     Example:
         >>> train_command(Cell("my-graph", "lgdgcn", Settings(k=7), (0, 1)))
-        'lgdgcn train my-graph --model lgdgcn --seeds 2 --set k=7'
+        'lgdgcn train my-graph --model lgdgcn --variant paper --seeds 2 --set k=7'
     """
     settings = cell.settings.as_dict()
-    variant = None if settings["variant"] == "paper" else settings["variant"]
-    chosen = {"variant": variant} if variant else {}
-    shipped = resolve(preset(cell.graph.lower(), cell.model, variant), chosen).as_dict()
+    variant = settings["variant"]
+    multi_label = has_label_sets(cell.graph)
+    own = preset(cell.graph.lower(), cell.model, variant, multi_label=multi_label)
+    shipped = resolve(own, {"variant": variant}).as_dict()
     words = ["lgdgcn", "train", cell.graph, "--model", cell.model]
-    words += ["--variant", variant] if variant else []
+    if {variant, default_variant(cell.model)} != {"paper"}:  # a default may change, the text not
+        words += ["--variant", variant]
     words += ["--split", cell.split] if cell.split != "standard" else []
     words += ["--seeds", str(max(cell.seeds, default=0) + 1)]
     for key, value in settings.items():
@@ -121,13 +127,15 @@ class Plan:
 
         Args:
             described: ``graph``, ``model`` and ``seeds`` (a key of :attr:`seeds`). Optional are
-                ``preset``, the graph whose preset is used instead; ``variant``, whose preset is
-                looked up (a preset of another variant wins: the model was tuned in that one only);
+                ``preset``, the graph whose preset is used instead; ``variant``, by default the
+                paper's, whose preset is looked up (a preset of another variant wins: the model
+                was tuned in that one only);
                 ``settings`` that differ from the preset; ``times``, settings to multiply;
                 ``split``; and ``keeps_units``.
         """
         graph, model, variant = described["graph"], described["model"], described.get("variant")
-        shipped = preset(described.get("preset", graph), model, variant)
+        own, multi_label = described.get("preset", graph), has_label_sets(graph)
+        shipped = preset(own, model, variant or "paper", multi_label=multi_label)
         chosen = {"variant": variant} if variant else {}
         settings = resolve(chosen, shipped, described.get("settings", {}))
         changed = {

@@ -166,16 +166,22 @@ def beats(
     *rivals: str,
     columns: Sequence[str] = (),
     case: str = "{}",
+    allowed: float = 0.0,
 ) -> Iterator[Finding]:
-    """A method is better than a rival, or than the best of several on the test nodes."""
+    """A method is better than a rival, or than the best of several on the test nodes.
+
+    With ``allowed`` it is enough to lie no more than so many points below.
+    """
     for column in columns or table.columns:
         row = partial(best_variant, table, results, group, column)
         ours, others = row(method), [other for other in map(row, rivals) if other]
         if ours and others:
             best = max(others, key=lambda other: other.mean.mean)
             apart = compare(ours.entry, best.entry, results)
-            outcome = judge(apart, rivals=len(others))
-            yield Finding(case.format(column), outcome, f"{ours}, {best}: {apart}")
+            lead = replace(apart, value=apart.value + allowed)
+            outcome = judge(lead, rivals=len(others))
+            text = f"{ours}, {best}: {apart}" + (f", −{allowed:g} allowed" if allowed else "")
+            yield Finding(case.format(column), outcome, text)
         else:
             yield Finding(case.format(column))
 
@@ -269,7 +275,7 @@ def finds_factors(
         if ours is None or share is None:
             yield Finding(case.format(column))
             continue
-        channels, factors = ours.entry.cell.settings.factors, int(column)
+        channels, factors = ours.entry.cell.settings.num_factors, int(column)
         idle = 1 / factors
         text = f"{share:.1%} of the edges, {idle:.1%} with all of them in one channel"
         if factors > channels:

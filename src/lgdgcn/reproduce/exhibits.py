@@ -1,4 +1,4 @@
-"""What the paper shows, read from ``paper/*.toml``: tables, curves and pictures, made of cells.
+"""What the paper and we show, read from ``paper/*.toml``: tables, curves and pictures of cells.
 
 Groups, rows, panels and views have an ``id`` in their file. Claims and tests name them by it, so
 that a label can be worded anew without breaking anything.
@@ -34,7 +34,7 @@ __all__ = [
 
 TABLES = ("table1", "table2", "table3", "table4", "sharp")
 PICTURES = ("fig-units", "fig-correlation", "fig-embedding")
-CURVES = ("fig-lambda", "fig-k", "fig-factors")
+CURVES = ("fig-lambda", "fig-k", "fig-factors", "fig-sharp")
 NAMES = (*TABLES, *PICTURES, *CURVES)
 
 LabelledCells = Iterator[tuple[str, Cell]]
@@ -43,7 +43,7 @@ Described = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """A number to show, in per cent: a metric of a cell beside the number in the paper."""
+    """A number to show, shares in per cent: a metric of a cell beside the number in the paper."""
 
     cell: Cell
     metric: str  # a score, or a measure of disentanglement
@@ -98,7 +98,7 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a plot: numbers over the values of a setting."""
+    """A line of a plot: numbers over the values of a setting, or over graphs."""
 
     label: str
     values: tuple[float, ...]
@@ -115,11 +115,13 @@ class Panel:
     y_label: str
     series: tuple[Series, ...]
     note: str = ""  # what the paper says about it
+    y_limits: tuple[float, float] | None = None
+    has_chance: bool = False  # whether one of as many as the value says is right by chance
 
 
 @dataclass(frozen=True)
 class CurveFigure:
-    """A figure of scores against a setting."""
+    """A figure of scores against a setting, or against a number that graphs differ in."""
 
     name: str
     title: str
@@ -132,9 +134,11 @@ class CurveFigure:
     def labelled_cells(self) -> LabelledCells:
         """Every cell with the panel and the value of the setting it belongs to."""
         for panel in self.panels:
+            models = {series.entries[0].cell for series in panel.series if series.entries}
             for series in panel.series:
+                line = f" {series.label}," if len(models) > 1 else ""
                 for value, entry in zip(series.values, series.entries, strict=True):
-                    yield f"{panel.title}, {value:g}", entry.cell
+                    yield f"{panel.title},{line} {value:g}", entry.cell
 
     def panel(self, name: str) -> Panel:
         """The panel with this id."""
@@ -218,7 +222,8 @@ def _exhibit(name: str, plan: Plan) -> Exhibit:
         groups = tuple(_group(group, described, plan) for group in described["groups"])
         return ResultTable(name, title, tuple(described["columns"]), groups, note)
     if name in CURVES:
-        panels = tuple(_panel(panel, plan) for panel in _all(described, "panels"))
+        lines = described.get("lines", {})
+        panels = tuple(_panel(panel, lines, plan) for panel in _all(described, "panels"))
         return CurveFigure(name, title, panels)
     views = tuple(
         View(view["id"], view["title"], plan.cell(view), view.get("layer", 0))
@@ -239,6 +244,7 @@ def _group(group: Described, described: Described, plan: Plan) -> RowGroup:
             row["id"], row["label"], _entries(row, group, graphs, plan), row.get("method", "")
         )
         for row in _all(described, "rows")
+        if group["id"] in row.get("groups", [group["id"]])
     )
     return RowGroup(group["id"], group["heading"], rows)
 
@@ -266,7 +272,38 @@ def _entries(row: Described, group: Described, graphs: Described, plan: Plan) ->
     )
 
 
-def _panel(panel: Described, plan: Plan) -> Panel:
+def _panel(panel: Described, lines: Described, plan: Plan) -> Panel:
+    if "graphs" in panel:
+        series = tuple(_over_graphs(panel, lines[name], plan) for name in panel["lines"])
+    else:
+        series = _over_setting(panel, plan)
+    return Panel(
+        panel["id"],
+        panel["title"],
+        panel["x_label"],
+        panel["y_label"],
+        series,
+        panel.get("note", ""),
+        tuple(panel["y_limits"]) if "y_limits" in panel else None,
+        panel.get("chance", False),
+    )
+
+
+def _over_graphs(panel: Described, line: Described, plan: Plan) -> Series:
+    """A model on several graphs, with its own preset on each."""
+    own = line.get("settings_by_graph", [{}] * len(panel["graphs"]))
+    entries = [
+        Entry(
+            plan.cell({"seeds": panel["seeds"], **line, "graph": graph, "settings": settings}),
+            panel["metric"],
+        )
+        for graph, settings in zip(panel["graphs"], own, strict=True)
+    ]
+    return Series(line["label"], tuple(map(float, panel["values"])), tuple(entries))
+
+
+def _over_setting(panel: Described, plan: Plan) -> tuple[Series, ...]:
+    """A model on one graph with several values of a setting; a line for each metric."""
     values = panel["quick_values" if plan.quick else "values"]
     hidden = plan.cell(panel).settings.hidden_channels
     cells = []
@@ -275,9 +312,7 @@ def _panel(panel: Described, plan: Plan) -> Panel:
         if panel["setting"] == "factors":  # the width of a layer becomes a multiple of them
             settings["hidden_channels"] = max(1, round(hidden / value)) * value
         cells.append(plan.cell({**panel, "settings": settings}))
-    series = tuple(
+    return tuple(
         Series(label, tuple(map(float, values)), tuple(Entry(cell, metric) for cell in cells))
         for label, metric in panel["series"].items()
     )
-    words = {key: panel[key] for key in ("id", "title", "x_label", "y_label", "note")}
-    return Panel(series=series, **words)

@@ -38,6 +38,8 @@ STYLE: dict[Any, Any] = {
 # Curves
 LINE_COLORS = [COLORS[index] for index in (0, 5, 2, 3, 1, 7)]  # neighbours in a legend far apart
 LINE_MARKERS = "osD^vP"
+FEW_LINES = 4  # up to so many, the legend says what a line is
+CHANCE: dict[str, Any] = {"color": "0.45", "linestyle": ":", "linewidth": 1.5}
 WIDE_RANGE = 20  # largest over smallest value from which ticks are at equal steps
 MOST_LETTERS = 25  # of all tick labels that still fit side by side
 LEAST_HEIGHT = 4.0  # points on the axis of scores: noise should not look like mountains
@@ -88,13 +90,18 @@ def plot_curves(figure: Figure, curves: CurveFigure, results: Results) -> None:
         axes.annotate(_math("\n".join(notes[index])), (0, 1), (0, 5), xycoords="axes fraction",
                       textcoords="offset points", fontsize=8.5, color="0.35")  # fmt: skip
     handles: list[Line2D | Patch] = [*styles.values()] if len(styles) > 1 else []
-    handles += [
-        Line2D([], [], color="0.3", label="mean over seeds"),
-        Patch(color="0.3", alpha=0.2, linewidth=0, label="± one standard deviation"),
-    ]
+    if any(panel.has_chance for panel in curves.panels):
+        handles.append(Line2D([], [], **CHANCE, label="chance"))
+    if len(styles) <= FEW_LINES:
+        handles.append(Line2D([], [], color="0.3", label="mean over seeds"))
+    handles.append(Patch(color="0.3", alpha=0.2, linewidth=0, label="± one standard deviation"))
     if any(RANGE.search(panel.note) for panel in curves.panels):
         handles.append(Patch(color="#F0E442", alpha=0.35, linewidth=0, label="the paper's range"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(columns + 1, len(handles)))
+    figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=min(columns + 1 + (len(handles) > 6), len(handles)),
+    )
 
 
 def _plot_panel(axes: Axes, panel: Panel, styles: dict[str, Line2D], results: Results) -> None:
@@ -108,6 +115,8 @@ def _plot_panel(axes: Axes, panel: Panel, styles: dict[str, Line2D], results: Re
         axes.text(
             0.5, 0.5, "no run has finished", ha="center", color="0.4", transform=axes.transAxes
         )
+    if panel.has_chance:
+        axes.plot(x, [100 / value for value in values], **CHANCE)
     shaded = RANGE.search(panel.note)
     if shaded:
         low, high = (float(np.interp(float(end), values, x)) for end in shaded.groups())
@@ -118,7 +127,7 @@ def _plot_panel(axes: Axes, panel: Panel, styles: dict[str, Line2D], results: Re
     axes.set_ylabel(_math(textwrap.fill(panel.y_label, 36)))
     low, high = axes.get_ylim()
     slack = max(0.0, LEAST_HEIGHT - (high - low)) / 2
-    axes.set_ylim(low - slack, high + slack)
+    axes.set_ylim(panel.y_limits or (low - slack, high + slack))
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
 
@@ -133,13 +142,15 @@ def _plot_series(
     x, mean, std = np.array(found).reshape(-1, 3).T
     color = style.get_color()
     axes.fill_between(x, mean - std, mean + std, color=color, alpha=0.18, linewidth=0)
-    axes.plot(x, mean, color=color, marker=style.get_marker(), markersize=5, linewidth=1.8)
+    axes.plot(x, mean, color=color, marker=style.get_marker(), markersize=5, linewidth=1.8,
+              zorder=style.get_zorder())  # fmt: skip
     return bool(found)
 
 
 def _line_style(number: int, label: str) -> Line2D:
     color, marker = (kinds[number % len(kinds)] for kinds in (LINE_COLORS, LINE_MARKERS))
-    return Line2D([], [], color=color, marker=marker, markersize=5, linewidth=1.8, label=label)
+    return Line2D([], [], color=color, marker=marker, markersize=5, linewidth=1.8, label=label,
+                  zorder=3 - number / 100)  # the first is drawn above the others  # fmt: skip
 
 
 def _math(text: str) -> str:

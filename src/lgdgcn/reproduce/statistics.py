@@ -31,16 +31,16 @@ LEVEL = 0.05  # of significance, two-sided
 
 @dataclass(frozen=True)
 class Mean:
-    """Mean and sample standard deviation of a score in per cent, over ``count`` seeds."""
+    """Mean and sample standard deviation of a score over ``count`` seeds, shares in per cent."""
 
     mean: float
     std: float
     count: int
 
     @classmethod
-    def of(cls, shares: Iterable[float]) -> "Mean":
-        """Summarise shares between 0 and 1."""
-        values = [100 * share for share in shares]
+    def of(cls, scores: Iterable[float], scale: float = 100) -> "Mean":
+        """Summarise shares between 0 and 1, or with a scale of 1 other numbers."""
+        values = [scale * one for one in scores]
         std = statistics.stdev(values) if len(values) > 1 else 0.0
         return cls(statistics.fmean(values), std, len(values))
 
@@ -140,7 +140,7 @@ def score(entry: Entry, results: Results, split: str = "test") -> Score:
     diverged = sum(bool(run.diverged) for run in runs)
     measure = MEASURES.get(entry.metric)
     lacking = len(runs) - diverged - len(found) if measure else 0
-    mean = Mean.of(found.values()) if found else None
+    mean = Mean.of(found.values(), _scale(entry)) if found else None
     better = measure.better if measure else "higher"
     return Score(mean, entry.paper, len(entry.cell.seeds) - lacking, diverged, better)
 
@@ -202,8 +202,14 @@ def compare(ours: Entry, other: Entry, results: Results) -> Difference:
     if _is_paired(ours.cell, other.cell):
         apart = [first[seed] - second[seed] for seed in first if seed in second]
         if apart:
-            return Difference.of(Mean.of(apart))
-    return difference(Mean.of(first.values()), Mean.of(second.values()))
+            return Difference.of(Mean.of(apart, _scale(ours)))
+    return difference(*(Mean.of(one.values(), _scale(ours)) for one in (first, second)))
+
+
+def _scale(entry: Entry) -> float:
+    """Shares are shown in per cent, numbers such as that of the factors in use as they are."""
+    measure = MEASURES.get(entry.metric)
+    return 100 if measure is None or measure.is_share else 1
 
 
 def _is_paired(ours: Cell, other: Cell) -> bool:

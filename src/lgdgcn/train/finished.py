@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.train import checkpoint
-from lgdgcn.train.run_files import differences, read_config, read_result
+from lgdgcn.train.run_files import differences, read_config, read_result, with_defaults
 from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["check_model_is_of_result", "finished_result", "remove_checkpoints"]
@@ -66,8 +66,8 @@ def _check_model(folder: RunFolder) -> None:
     try:
         _, meta = checkpoint.load_weights(folder.model)
         config = read_config(folder.config)
-        about = {"model": config["run"]["model"], "settings": config["settings"]}
-        if found := differences({key: meta.get(key) for key in about}, about):
+        about = with_defaults({"model": config["run"]["model"], "settings": config["settings"]})
+        if found := differences(with_defaults({key: meta.get(key) for key in about}), about):
             raise CheckpointError(f"{folder.model} is of another run: {'; '.join(found)}")
     except CheckpointError as error:
         raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None

@@ -1,13 +1,14 @@
 """Members brought together: their networks and progress stacked along a leading axis of R."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import PER_MEMBER_SETTINGS
+from lgdgcn.config import LOSS_WEIGHTS, PER_MEMBER_SETTINGS
 from lgdgcn.errors import InputError
 from lgdgcn.models import NodeModel, build
 from lgdgcn.models.population import single_names, stack
@@ -82,6 +83,8 @@ class StackedMembers:
         network: The models in one, see :func:`lgdgcn.models.population.stack`.
         optimizer: Adam with each member's rate and decay.
         best: Weights and statistics of every member's best epoch, ``[R, ...]`` each.
+        average: Moving averages of the parameters, which are evaluated instead of them,
+            ``[R, ...]`` each; none if no member has the setting ``weight_average``.
         epoch: Epochs trained ``[R]``.
         best_epoch: The epoch whose weights are kept ``[R]``.
         best_score: Its validation score ``[R]``.
@@ -94,13 +97,18 @@ class StackedMembers:
         models: Sequence[NodeModel],
         states: Sequence[TrainState],
     ) -> None:
-        for model, state in zip(models, states, strict=True):
+        self._has_average = [member.settings.weight_average > 0 for member in members]
+        for model, state, has_average in zip(models, states, self._has_average, strict=True):
             if state.tensors or state.epoch:
-                _check_saved(state, model)
+                _check_saved(state, model, has_average)
                 with_weights(model, state, "model")
         device = next(models[0].parameters()).device
         self.settings = _per_member(members, device)
         self.best = _joined("best", states, [model.state_dict() for model in models])
+        self.average: dict[str, Tensor] = {}
+        if any(self._has_average):
+            first = [{name: p.detach() for name, p in m.named_parameters()} for m in models]
+            self.average = _joined("average", states, first)
         self.network = stack(models)
 
         def column(name: str, dtype: torch.dtype) -> Tensor:
@@ -120,26 +128,72 @@ class StackedMembers:
         zeros = [{name: torch.zeros_like(p) for name, p in m.named_parameters()} for m in models]
         for name in self.optimizer.moments:
             moments = _joined(name, states, zeros)
-            for key, parameter in single_names(dict(self.network.named_parameters())).items():
+            for key, parameter in self.parameters().items():
                 self.optimizer.state[parameter][name].copy_(moments[key])
 
     def weights(self) -> dict[str, Tensor]:
         """Present weights and statistics under the names of a single model, ``[R, ...]`` each."""
         return single_names(self.network.state_dict())
 
+    def parameters(self) -> dict[str, Tensor]:
+        """Present parameters under the names of a single model, ``[R, ...]`` each."""
+        return single_names(dict(self.network.named_parameters()))
+
+    def loss_weights(self) -> dict[str, Tensor]:
+        """The weights of the losses in the epoch to come by the loss's name, ``[R]`` each."""
+        weights = {loss: self.settings[name] for loss, name in LOSS_WEIGHTS.items()}
+        if self.network.views > 1:
+            epochs = self.settings["consistency_warmup"]
+            share = ((self.epoch + 1) / epochs.clamp(min=1)).clamp(max=1)  # 1 without a warm-up
+            weights["consistency"] = weights["consistency"] * share
+        return weights
+
+    @torch.no_grad()
+    def update_average(self) -> None:
+        """Move the averages, if there are any, towards the parameters that a step has made.
+
+        The first steps, which begin far from where they lead, count more than the decay says.
+        """
+        if not self.average:
+            return
+        step = self.optimizer.param_groups[0]["step"]  # [R], from 1
+        decay = torch.minimum(self.settings["weight_average"], (1 + step) / (10 + step))
+        for name, parameter in self.parameters().items():
+            new = (1 - decay).to(parameter.dtype).view(-1, *[1] * (parameter.dim() - 1))
+            self.average[name].lerp_(parameter, new)
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Let the network have the averages, if there are any, as parameters inside.
+
+        It is given their memory, so that nothing is copied and a GPU can record it.
+        """
+        parameters = self.parameters() if self.average else {}
+        present = {name: parameter.data for name, parameter in parameters.items()}
+        try:
+            for name, parameter in parameters.items():
+                parameter.data = self.average[name]
+            yield
+        finally:
+            for name, parameter in parameters.items():
+                parameter.data = present[name]
+
     def keep_best(self, better: Tensor) -> None:
-        """Remember the present weights of the members in ``better [R]``."""
+        """Remember the weights of the members in ``better [R]`` that were evaluated."""
         self.best_epoch.copy_(torch.where(better, self.epoch, self.best_epoch))
-        for name, tensor in self.weights().items():
+        with self.averaged():
+            evaluated = self.weights()
+        for name, tensor in evaluated.items():
             chosen = better.view(-1, *[1] * (tensor.dim() - 1))
             self.best[name].copy_(torch.where(chosen, tensor, self.best[name]))
 
     def tensors(self, row: int) -> dict[str, Tensor]:
         """Return a copy of one member's tensors, named as in :class:`TrainState`."""
-        parameters = single_names(dict(self.network.named_parameters()))
         groups: dict[str, Mapping[str, Tensor]] = {"model": self.weights(), "best": self.best}
         for name in self.optimizer.moments:
-            groups[name] = {k: self.optimizer.state[p][name] for k, p in parameters.items()}
+            groups[name] = {k: self.optimizer.state[p][name] for k, p in self.parameters().items()}
+        if self._has_average[row]:
+            groups["average"] = self.average
         return {
             f"{name}.{key}": tensor[row].detach().clone()
             for name, group in groups.items()
@@ -172,8 +226,10 @@ def _joined(
     }
 
 
-def _check_saved(state: TrainState, model: NodeModel) -> None:
+def _check_saved(state: TrainState, model: NodeModel, has_average: bool) -> None:
     """Refuse saved tensors that are not this model's."""
+    parameters = dict(model.named_parameters())
     check_like(state.weights("best"), model.state_dict(), "best weights")
     for name in PopulationAdam.moments:
-        check_like(state.weights(name), dict(model.named_parameters()), "optimizer state")
+        check_like(state.weights(name), parameters, "optimizer state")
+    check_like(state.weights("average"), parameters if has_average else {}, "average weights")

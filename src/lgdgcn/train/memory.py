@@ -54,9 +54,10 @@ def check_memory(
     most = max(settings, key=lambda one: one.k)
     features, outputs = int(data.x.size(1)), Task.of(data).outputs
     itemsize = int(data.x.element_size())
+    copies = COPIES + any(one.weight_average > 0 for one in settings)
 
     def size(one: Settings, features: int = features) -> float:
-        floats = _weights(model, one, features, outputs) * COPIES
+        floats = _weights(model, one, features, outputs) * copies
         floats += _activations(data, one, model, outputs)
         return itemsize * len(settings) * floats
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lgdgcn.config import Settings
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 
-__all__ = ["check_same", "differences", "read_config", "read_result"]
+__all__ = ["check_same", "differences", "read_config", "read_result", "with_defaults"]
 
 _RUN = {"dataset": str, "model": str, "seeds": int, "split": str}  # what every version has written
 _SPLITS = ("train", "val", "test")
@@ -118,12 +119,23 @@ def _show(value: object) -> str:
     return "(absent)" if value is _ABSENT else json.dumps(value, ensure_ascii=False, default=str)
 
 
+def with_defaults(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Give settings that came after a file was written, which it does not name, their defaults."""
+    defaults = Settings().as_dict()
+    return {
+        name: {**defaults, **table}
+        if name in ("config", "settings") and isinstance(table, Mapping)
+        else table
+        for name, table in tables.items()
+    }
+
+
 def check_same(meta_old: Mapping[str, Any], meta_new: Mapping[str, Any]) -> None:
     """Refuse to resume a state that belongs to another configuration or other data.
 
     Args:
         meta_old: What the checkpoint says; keys that ``meta_new`` does not have (the epoch, the
-            best score) are not compared.
+            best score) are not compared, and settings that it does not have had their defaults.
         meta_new: What this run would say: ``config``, ``data`` and, for label sets of different
             sizes, ``selection``. Under ``versions`` the libraries, where a difference is only
             a warning.
@@ -136,7 +148,7 @@ def check_same(meta_old: Mapping[str, Any], meta_new: Mapping[str, Any]) -> None
         {"versions": old.pop("versions", {})}, {"versions": meta_new.get("versions", {})}
     )
     new = {key: value for key, value in meta_new.items() if key != "versions"}
-    if found := differences(old, new):
+    if found := differences(with_defaults(old), with_defaults(new)):
         raise CheckpointError(
             f"the checkpoint is of another run: {'; '.join(found)}; resume with the same settings "
             "and data, or choose another --out"

@@ -18,11 +18,13 @@ from lgdgcn.train.state import TrainState
 from lgdgcn.train.task import Targets
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["likely_cause", "routing_warning", "sanity_warnings"]
+__all__ = ["likely_cause", "routing_warning", "sanity_warnings", "usage_warning"]
 
 _EXPLODED = 10  # times the loss of guessing: a training that works is below one time
 _FEW_EPOCHS = 10  # in which a score may well stay what it is
 _UNROUTED = 0.99  # routing entropy above which edges are not given to factors
+_UNUSED = 0.01  # share of the edges below which a factor is not needed
+_COLLAPSED = 1.5  # effective number of classes below which nearly all nodes share one
 _TITLES = {
     "accuracy": "accuracy",
     "micro_f1": "Micro-F1",
@@ -61,7 +63,7 @@ def sanity_warnings(
         f"{100 * same_answer:.1f} %"
     )
 
-    found = _collapse(graph.x, output)
+    found = _collapse(graph.x, output, trained.model.owned_factors())
     first, last, guess = state.first_loss, state.last_loss, task.guessing_loss
     if last is not None and last > _EXPLODED * guess:
         grown = first is not None and last > _EXPLODED * first
@@ -83,8 +85,8 @@ def sanity_warnings(
     return found
 
 
-def _collapse(x: Tensor, output: NodeOutput) -> list[str]:
-    """Say where nothing tells nodes apart."""
+def _collapse(x: Tensor, output: NodeOutput, owned: Tensor | None) -> list[str]:
+    """Say where nothing tells nodes apart; of factors that are free :func:`usage_warning` does."""
     if _same_rows(x):
         return [
             "all nodes have the same features, so only the edges tell them apart; "
@@ -94,6 +96,8 @@ def _collapse(x: Tensor, output: NodeOutput) -> list[str]:
         return []
     units = output.layers[-1].units  # [N, M, d]
     spread = (units.amax(0) - units.amin(0)).amax(-1)  # [M]
+    if owned is not None:
+        spread = spread[owned]
     if len(units) > 1 and bool((spread <= 1e-6 * units.abs().amax()).any()):
         return [
             "all nodes have the same unit in a factor, so it tells nothing about them; "
@@ -137,7 +141,7 @@ def routing_warning(entropy: float | None, settings: Settings) -> str | None:
         return None
     is_sharp = settings.variant == "sharp"
     advice = (
-        f"lower tau (now {settings.tau:g})"
+        f"raise lambda_edge (now {settings.lambda_edge:g})"
         if is_sharp
         else "try lgdgcn train GRAPH --variant sharp"
     )
@@ -146,6 +150,44 @@ def routing_warning(entropy: float | None, settings: Settings) -> str | None:
         "nothing is routed and the factor named for an edge has hardly more of it than the "
         f"others; {advice}"
     )
+
+
+def usage_warning(trained: TrainedModel, output: NodeOutput) -> str | None:
+    """Say in one sentence that free factors of the sharp variant are not needed, where that is so.
+
+    A factor that no label owns is unused if it takes under 1 % of the edges. It has collapsed if
+    its nodes nearly all share one class: the effective number of classes is below 1.5.
+
+    Args:
+        trained: A model.
+        output: What its network says of a graph.
+
+    Returns:
+        The sentence; ``None`` where all factors are needed, or where none is free.
+    """
+    owned = trained.model.owned_factors()
+    if owned is None or not output.layers:
+        return None
+    last, count = output.layers[-1], len(owned)
+    if last.edge_factors.size(0) == 0:
+        return None
+    classes = last.units.square().mean(0)  # [M, d]
+    entropy = torch.special.entr(classes / classes.sum(-1, keepdim=True)).sum(-1)
+    unused = ~owned & (last.edge_factors.mean(0) < _UNUSED)
+    collapsed = ~owned & ~unused & (entropy < math.log(_COLLAPSED))
+    found = [
+        f"{number} of {count} factors {verb + 's' * (number == 1)} {what}"
+        for number, verb, what in (
+            (int(unused.sum()), "take", "under 1 % of the edges"),
+            (int(collapsed.sum()), "give", "nearly all nodes the same class"),
+        )
+        if number
+    ]
+    if not found:
+        return None
+    needed = count - int((unused | collapsed).sum())
+    channels = needed * max(1, last.units.size(-1))
+    return f"{' and '.join(found)}; factors={needed}, hidden_channels={channels} would do"
 
 
 def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | None = None) -> str:

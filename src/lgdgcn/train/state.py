@@ -32,7 +32,8 @@ class TrainState:
             ``None`` if a file of an earlier version does not say.
         first_loss: Classification loss of the first epoch.
         last_loss: Classification loss of the last epoch.
-        tensors: ``model.*`` and ``best.*`` (weights), ``mean.*`` and ``square.*`` (of Adam).
+        tensors: ``model.*`` and ``best.*`` (weights), ``mean.*`` and ``square.*`` (of Adam), with
+            the setting ``weight_average`` also ``average.*``.
         diverged: Whether a loss was not finite.
         retired: Whether it was given up, see :meth:`lgdgcn.train.trainer.Trainer.retire`.
     """
@@ -56,7 +57,7 @@ class TrainState:
         return self.diverged or self.retired or done
 
     def weights(self, name: str) -> dict[str, Tensor]:
-        """The tensors of ``"model"``, ``"best"``, ``"mean"`` or ``"square"``; none if new."""
+        """The tensors of a group such as ``"model"`` under their own names; none if new."""
         prefix = f"{name}."
         return {k.removeprefix(prefix): t for k, t in self.tensors.items() if k.startswith(prefix)}
 

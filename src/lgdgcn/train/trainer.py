@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import LOSS_WEIGHTS
 from lgdgcn.errors import LGDWarning
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.nn import Disentangled, RandomStreams
@@ -143,11 +142,12 @@ class Trainer:
         if self._is_first_epoch:
             network.update_statistics(output, "first_epoch")
         network.update_statistics(output, "before_loss")
-        weights = {loss: self.stacked.settings[name] for loss, name in LOSS_WEIGHTS.items()}
+        weights = self.stacked.loss_weights()
         losses = loss_terms(network, output, self.task, self.targets, self.edge_index, weights)
         self.stacked.optimizer.zero_grad()
         losses["total"].sum().backward()  # type: ignore[no-untyped-call]
         self.stacked.optimizer.step()
+        self.stacked.update_average()
         self._is_first_epoch = False
         return {name: loss.detach() for name, loss in losses.items()}
 
@@ -163,21 +163,23 @@ class Trainer:
         """Score the validation nodes; the units also move the statistics (Alg. 2).
 
         The next step begins with the same weights, so up to the first dropout its forward pass is
-        this one: these layers are computed with gradients and kept for it (``_known_layers``).
-        All nodes are scored if a member has no validation nodes.
+        this one: these layers are computed with gradients and kept for it (``_known_layers``),
+        unless the weights of an evaluation are averages. All nodes are scored if a member has no
+        validation nodes.
         """
         self.network.eval()
         reused = None  # all layers
-        if self._runner.capture or self.network.is_random_from_start:
+        if self._runner.capture or self.network.is_random_from_start or self.stacked.average:
             reused = 0
         elif self._has_dropout:
             reused = 1
-        with torch.enable_grad():
-            known = self.network.factors(self.x, self.edge_index, count=reused)
         pick = self.validation.pick if self._all_validated else None
-        with torch.no_grad():
-            output = self.network.disentangle(self.x, self.edge_index, known, pick)
-            self.network.update_statistics(output, "after_step")
+        with self.stacked.averaged():
+            with torch.enable_grad():
+                known = self.network.factors(self.x, self.edge_index, count=reused)
+            with torch.no_grad():
+                output = self.network.disentangle(self.x, self.edge_index, known, pick)
+                self.network.update_statistics(output, "after_step")
         self._known_layers = known
         return output.logits
 
@@ -207,7 +209,9 @@ class Trainer:
         ]
         if any(due):
             self.network.eval()
-            self.network.refresh(self.x, self.edge_index, torch.tensor(due, device=self.x.device))
+            members = torch.tensor(due, device=self.x.device)
+            with self.stacked.averaged():
+                self.network.refresh(self.x, self.edge_index, members)
 
     # What the host makes of it
 

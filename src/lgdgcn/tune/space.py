@@ -9,7 +9,7 @@ from typing import Any
 
 import optuna
 
-from lgdgcn.config import Settings, resolve
+from lgdgcn.config import AUTO, Settings, check_value, resolve
 from lgdgcn.errors import InputError
 
 __all__ = ["Space", "default_space", "read_space"]
@@ -45,7 +45,7 @@ class Space:
             Space(ranges={'lr': {'low': 0.1, 'high': 0.2}}, settings={'k': 4}, starts=())
         """
         for name, value in given.items():
-            _check_value(name, value)
+            _check_searched(name, value)
         if {"factors", "hidden_channels"} <= given.keys():
             resolve(given)  # who names both means both
         ranges = {name: ends for name, ends in self.ranges.items() if name not in given}
@@ -118,12 +118,12 @@ def _checked(document: dict[str, Any], where: str) -> Space:
         raise InputError(f"{where}: settings must be a table and starts a list of tables")
     try:
         for name, value in settings.items():
-            _check_value(name, value)
+            _check_searched(name, value)
             if name in ranges:
                 raise InputError(f"{name} is in space and in settings; leave it out of one")
         for name, given in ranges.items():
             for end in _ends(name, given):
-                _check_value(name, end)
+                _check_searched(name, end)
         space = Space(ranges, settings, tuple(starts))
         for start in starts:
             _check_start(start, space)
@@ -132,14 +132,14 @@ def _checked(document: dict[str, Any], where: str) -> Space:
     return space
 
 
-def _check_value(name: str, value: Any) -> None:
-    """Refuse what is no setting's value; that factors divide the channels is seen to later."""
-    alone: dict[str, Any] = {}
-    if name == "factors":
-        alone["hidden_channels"] = max(1, value) if isinstance(value, int) else 1
-    if name == "hidden_channels":
-        alone["factors"] = 1
-    resolve(alone, {name: value})
+def _check_searched(name: str, value: Any) -> None:
+    """Refuse what is no setting's value, or none that a search can have."""
+    if name == "factors" and value == AUTO:
+        raise InputError(
+            f"factors is {AUTO!r}, which a search does not know; give numbers, such as those "
+            "that lgdgcn train finds"
+        )
+    check_value(name, value)
 
 
 def _check_start(start: Any, space: Space) -> None:
@@ -147,7 +147,7 @@ def _check_start(start: Any, space: Space) -> None:
         raise InputError("starts must be tables, written [[starts]]")
     kinds = space.distributions()
     for name, value in start.items():
-        _check_value(name, value)
+        _check_searched(name, value)
         if name not in kinds:
             raise InputError(f"starts names {name}, which is not searched; add it to space")
         if not _holds(kinds[name], value):
@@ -197,7 +197,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_whole(name: str) -> bool:
     field = Settings.__dataclass_fields__.get(name)
-    return field is not None and field.type is int
+    return field is not None and type(field.default) is int
 
 
 def _distribution(name: str, given: dict[str, Any]) -> optuna.distributions.BaseDistribution:

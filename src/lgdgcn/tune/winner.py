@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from optuna.trial import TrialState
 
-from lgdgcn.config import Settings, preset, preset_names, to_toml
+from lgdgcn.config import Settings, default_variant, preset, preset_names, to_toml
 from lgdgcn.data.source import GraphSource
 from lgdgcn.plots import COLORS, save_figure
 from lgdgcn.storage import write_text
@@ -28,26 +28,34 @@ def write_preset(
     study: "optuna.Study",
     finalists: list[Finalist],
     command: str,
+    *,
+    multi_label: bool,
 ) -> Path:
     """Write ``DATASET-MODEL[-VARIANT].toml`` into a folder and return its path."""
     graph = problem.source.preset_name or "graph"
     variant = problem.space.settings.get("variant")
     names = preset_names(graph, problem.model, variant)
     path = folder / f"{names[1] if variant is None else names[0]}.toml"
-    write_text(path, preset_text(problem, study, finalists, command))
+    write_text(path, preset_text(problem, study, finalists, command, multi_label=multi_label))
     return path
 
 
 def preset_text(
-    problem: SearchProblem, study: "optuna.Study", finalists: list[Finalist], command: str
+    problem: SearchProblem,
+    study: "optuna.Study",
+    finalists: list[Finalist],
+    command: str,
+    *,
+    multi_label: bool,
 ) -> str:
     """The file: how it was found, what it scored on validation, and the settings."""
     winner = finalists[0]
     settings = problem.space.settings_of(winner.params).as_dict()
     default = Settings().as_dict()
     variant = problem.space.settings.get("variant")
-    shipped = preset(problem.source.preset_name, problem.model, variant)  # train starts from these
-    named = {*winner.params, *problem.space.settings, *shipped}
+    graph = problem.source.preset_name
+    shipped = preset(graph, problem.model, variant, multi_label=multi_label)
+    named = {*winner.params, *problem.space.settings, *shipped}  # train starts from what is shipped
     chosen = {k: _short(v) for k, v in settings.items() if k in named or v != default[k]}
     states = [trial.state.name for trial in study.trials]
     about: dict[str, Any] = {
@@ -62,7 +70,7 @@ def preset_text(
     }
     use = f"# lgdgcn train {json.dumps(problem.source.dataset, ensure_ascii=False)[1:-1]}"
     use += "" if problem.model == "lgdgcn" else f" --model {problem.model}"
-    use += f" --variant {variant}" if variant not in (None, "paper") else ""
+    use += f" --variant {variant}" if variant not in (None, default_variant(problem.model)) else ""
     use += "".join(f" {option}" for option in graph_options(problem.source))
     day = f"date = {date.today().isoformat()}\n"
     return f"{use}\n{to_toml('preset', about)}{day}\n{to_toml('settings', chosen)}"

@@ -17,10 +17,8 @@ def scores_of(seed, *shape, spread=1.0):
 
 
 def assert_equal_the_loop(scores, edges, rounds, tau=1.0):
-    want_units, want_factors = literal.vote(scores, edges, rounds, tau)
-    units, factors = vote(scores, edges, rounds, tau)
-    np.testing.assert_allclose(units, want_units, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(factors, want_factors, rtol=0, atol=1e-10)
+    want = literal.vote(scores, edges, rounds, tau)
+    np.testing.assert_allclose(vote(scores, edges, rounds, tau), want, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", seeds(2))
@@ -40,7 +38,6 @@ def test_a_hub_and_scores_of_any_size(spread):
 def test_without_edges_every_node_votes_for_itself(nodes):
     scores = scores_of(1, nodes, 2, 3)
     assert_equal_the_loop(scores, NO_EDGES, 3)
-    assert vote(scores, NO_EDGES, 1, 1.0)[1].shape == (0, 2)
 
 
 def test_every_member_votes_alone_with_its_own_temperature():
@@ -48,17 +45,15 @@ def test_every_member_votes_alone_with_its_own_temperature():
     together = vote(scores, edges, 3, tau.double())
     for member in range(3):
         alone = vote(scores[member], edges, 3, tau[member].item())
-        for got, want in zip(together, alone, strict=True):
-            torch.testing.assert_close(got[member], want, rtol=0, atol=1e-7)
+        torch.testing.assert_close(together[member], alone, rtol=0, atol=1e-7)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("spread", [1.0, 1e4])
 def test_units_have_length_1_and_finite_gradients(dtype, spread):
     scores = scores_of(3, 9, 3, 4, spread=spread).to(dtype).requires_grad_()
-    units, factors = vote(scores, ugly_edges(3, hub_degree=1000), 4, 0.1)
+    units = vote(scores, ugly_edges(3, hub_degree=1000), 4, 0.1)
     torch.testing.assert_close(units.norm(dim=-1), torch.ones(9, 3, dtype=dtype))
-    torch.testing.assert_close(factors.sum(-1), torch.ones(len(factors), dtype=dtype))
     (units * torch.randn_like(units)).sum().backward()
     assert scores.grad.isfinite().all()
 
@@ -73,10 +68,8 @@ def test_neighbours_pull_a_node_without_opinion_through_the_factor_they_share():
     scores[:3, 0, 0] = 8.0  # all agree in the first factor
     scores[torch.arange(4), 1, torch.tensor([0, 1, 0, 1])] = 8.0
     edges = torch.tensor([[0, 1, 2], [3, 3, 3]])
-    units, factors = vote(scores, edges, 5, 0.1)
+    units = vote(scores, edges, 5, 0.1)
     assert units[3, 0, 0] > 0.8 > 0.6 > units[3, 0, 1]
-    assert factors[0, 0] > 0.95  # differs from node 3 in the second factor
-    assert factors[2, 0] > 0.95
 
 
 def test_gradients():

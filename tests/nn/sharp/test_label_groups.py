@@ -1,10 +1,11 @@
 """Labels that never meet end up together."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
-from lgdgcn.nn import label_groups
+from lgdgcn.nn import label_groups, number_of_groups
 from lgdgcn.nn.sharp.label_groups import _best_groups
 from literal.seeds import seeds
 
@@ -74,3 +75,36 @@ def test_every_label_gets_a_group(y, groups):
 def test_unused_labels_do_not_disturb():
     y = F.pad(label_sets(3, 4, 200, 0), (0, 5))
     assert same_partition(label_groups(y, 3)[:12], torch.arange(12) // 4)
+
+
+# How many groups
+
+
+@pytest.mark.parametrize("factors", [4, 6, 8, 10, 12])
+def test_the_published_graphs_have_as_many_groups_as_factors(shared_data, factors):
+    with np.load(shared_data / f"lgd_syn_fac{factors}.npz") as graph:
+        y = torch.from_numpy(graph["y"][graph["train_idx"]])
+    assert number_of_groups(y, 32) == factors
+
+
+@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("factors", [1, 2, 5])
+def test_planted_groups_are_counted(factors, seed):
+    y = label_sets(factors, 4, 100, seed)
+    assert number_of_groups(y, 12) == factors
+    y[::3, :4] = 0  # nodes without a label of the first group
+    assert number_of_groups(y, 12) == factors
+    with_absent = torch.cat([torch.zeros(100, 1, dtype=y.dtype), y], 1)
+    assert number_of_groups(with_absent, 12) == factors
+
+
+def test_labels_that_sometimes_meet_are_not_split_for_small_gains():
+    y = label_sets(4, 8, 400, 0)
+    flipped = torch.rand(y.shape, generator=torch.Generator().manual_seed(0)) < 0.02
+    assert number_of_groups(y ^ flipped.to(y.dtype), 32) == 4
+
+
+def test_independent_labels_need_groups_of_their_own_and_no_more_than_allowed():
+    y = torch.rand(500, 6, generator=torch.Generator().manual_seed(0)) < 0.3
+    assert number_of_groups(y, 6) == 6
+    assert number_of_groups(y, 3) == 3

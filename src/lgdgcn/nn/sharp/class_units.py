@@ -1,6 +1,5 @@
 """Units that are classes: the sharp variant's projection and routing."""
 
-import torch
 from torch import Tensor
 
 from lgdgcn.nn.routing import route
@@ -25,10 +24,8 @@ def class_units(scores: Tensor) -> Tensor:
     return (scores.log_softmax(-1) / 2).exp()
 
 
-def vote(
-    scores: Tensor, edge_index: Tensor, rounds: int, tau: float | Tensor
-) -> tuple[Tensor, Tensor]:
-    r"""Let neighbours vote for each other's classes through the factor that explains their edge.
+def vote(scores: Tensor, edge_index: Tensor, rounds: int, tau: float | Tensor) -> Tensor:
+    r"""Let neighbours vote for each other's classes through the factors in which they agree.
 
     One round of mean-field inference: an edge goes to the factors in which its ends agree, and
     each neighbour adds its classes there to the node's own scores s.
@@ -38,22 +35,20 @@ def vote(
         u_{i,m} \leftarrow \sqrt{\operatorname{softmax}(s_{i,m} + u_{i,m}
                                  + \textstyle\sum_j p_{ji,m} u_{j,m})}
 
+    (The factors' shares of the edges have no part in p: with one factor for all labels, every
+    neighbour would vote for it with all its weight, and all nodes end in one class.)
+
     Args:
         scores: The nodes' own scores. Shape ``[*, N, M, d]``.
         edge_index: Edges, source to target. Shape ``[2, E]``.
-        rounds: How often all nodes vote, T; with 0, edges are only dealt to factors.
+        rounds: How often all nodes vote, T.
         tau: Temperature of the softmax, see :func:`~lgdgcn.nn.routing.route`.
 
     Returns:
-        Units ``[*, N, M, d]`` and the last round's factor probabilities ``[*, E, M]``.
+        Units ``[*, N, M, d]``.
     """
-    if rounds == 0:
-        units = class_units(scores)
-        with torch.no_grad():  # nothing depends on them
-            _, edge_factors = route(units, edge_index, 1, tau, normalize_last=False)
-        return units, edge_factors
-    votes, edge_factors = route(class_units(scores), edge_index, 1, tau, normalize_last=False)
-    for _ in range(rounds - 1):
+    units = class_units(scores)
+    for _ in range(rounds):
+        votes, _ = route(units, edge_index, 1, tau, normalize_last=False)
         units = class_units(scores + votes)
-        votes, edge_factors = route(units, edge_index, 1, tau, normalize_last=False)
-    return class_units(scores + votes), edge_factors
+    return units

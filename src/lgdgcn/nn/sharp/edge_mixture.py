@@ -1,41 +1,112 @@
 """Edges as evidence: every edge is drawn by one factor, from the pairs that agree in it."""
 
+import torch
 from torch import Tensor
 
 from lgdgcn import kernels
 
-__all__ = ["edge_loss"]
+__all__ = ["drawn_weights", "edge_loss", "factor_posterior", "factor_weights"]
 
+_BACKGROUND = 0.05  # share of the edges that no factor has to explain
+_LEAST = 1e-4  # share of a factor that draws nothing: it may come back
 _SMALLEST = 1e-6  # agreement of ends that have no class in common
 
 
-def edge_loss(units: Tensor, edge_index: Tensor) -> Tensor:
-    r"""Negative log-likelihood of the edges among all pairs of nodes.
+def factor_weights(owned: Tensor, free_share: float = 0.1) -> Tensor:
+    """Return the share of the edges that each factor is expected to draw at first ``[*, M]``.
+
+    Factors with labels come first: they share all but what the free ones have, and a background
+    of one twentieth. A free factor with a small share has to explain an edge much better to get
+    it, and earns more by such edges (:func:`drawn_weights`); so factors that are not needed cost
+    nothing.
+
+    Args:
+        owned: Whether labels own the factor. Shape ``[*, M]``.
+        free_share: What the free factors have, all together.
+
+    Example:
+        >>> factor_weights(torch.tensor([True, False, False]))
+        tensor([0.8500, 0.0500, 0.0500])
+    """
+    owned = owned | ~owned.any(-1, keepdim=True)  # without labels all factors are alike
+    number = owned.sum(-1, keepdim=True)
+    others = owned.size(-1) - number
+    free = torch.where(others > 0, free_share, 0.0)
+    of_owned = (1 - _BACKGROUND - free) / number
+    return torch.where(owned, of_owned, free / others.clamp_min(1))
+
+
+def drawn_weights(drawn: Tensor, owned: Tensor) -> Tensor:
+    """Return the shares anew: a step of EM, in which factors with labels keep equal shares.
+
+    (With many factors an edge says too little to tell the shares of all: where they are equal,
+    estimates of each cost one point of attribution.)
+
+    Args:
+        drawn: Mean over the edges of :func:`factor_posterior`. Shape ``[*, M]``.
+        owned: Whether labels own the factor. Shape ``[*, M]``.
+    """
+    mean = (drawn * owned).sum(-1, keepdim=True) / owned.sum(-1, keepdim=True).clamp_min(1)
+    above = torch.where(owned, mean, drawn) + _LEAST
+    return (1 - _BACKGROUND) * above / above.sum(-1, keepdim=True)
+
+
+def edge_loss(units: Tensor, edge_index: Tensor, weights: Tensor) -> Tensor:
+    r"""Negative log-likelihood of the edges, beside that of pairs drawn by chance.
 
     With :math:`q_{i,m} = u_{i,m}^2` as distributions over the factor's classes, two nodes agree
-    by :math:`a_{ij} = \sum_m \langle q_{i,m}, q_{j,m} \rangle`, and an edge is a pair drawn with
-    a probability proportional to that. How dense the graph is drops out:
+    by :math:`a_{ij,m} = \langle q_{i,m}, q_{j,m} \rangle`, and any two of the graph by
+    :math:`\bar a_m` on average. A factor draws pairs with a probability proportional to their
+    agreement, and an edge is drawn by one of the factors, or by none:
 
-    .. math:: L_{edge} = \log \frac{1}{N (N - 1)} \sum_{i \ne j} a_{ij}
-        - \frac{1}{E} \sum_{(i, j) \in E} \log a_{ij}
+    .. math:: L_{edge} = - \frac{1}{E} \sum_{(i, j) \in E}
+        \log \Big( w_0 + \sum_m w_m \frac{a_{ij,m}}{\bar a_m} \Big)
 
-    The sum over all pairs is one over classes, so nothing of size N x N is built. The loss is 0
-    where edges agree as much as any pair, and lower the better classes explain them. No label is
-    needed. (A small number is added under both logarithms, so that ends with no class in common
-    have a finite price.)
+    The mean over all pairs is a sum over classes, so nothing of size N x N is built. How dense the
+    graph is drops out. The loss is 0 where edges agree as much as any pair, and lower the better
+    classes explain them; a factor in which all nodes have one class explains nothing. No label
+    is needed.
 
     Args:
         units: Units, whose squares are distributions. Shape ``[*, N, M, d]``.
         edge_index: Edges. Shape ``[2, E]``.
+        weights: Shares w of the factors; :math:`w_0` is what is left. Shape ``[*, M]``.
 
     Returns:
         The loss of every member ``[*]``; 0 without edges.
     """
     shares = units.square()
-    nodes, edges = units.size(-3), edge_index.size(1)
-    if edges == 0 or nodes < 2:
+    if edge_index.size(1) == 0 or units.size(-3) < 2:
         return shares.sum((-1, -2, -3)) * 0
-    agreement = kernels.edge_agreement(shares.flatten(-2), edge_index)  # [*, E]
-    everyone = shares.sum(-3).square().sum((-1, -2)) - shares.square().sum((-1, -2, -3))
-    by_chance = everyone / (nodes * (nodes - 1))
-    return (by_chance + _SMALLEST).log() - (agreement + _SMALLEST).log().mean(-1)
+    weights = weights.to(units.dtype)
+    scale = (weights / _by_chance(shares)).sqrt()  # [*, M], of either end
+    lift = kernels.edge_agreement((shares * scale[..., None, :, None]).flatten(-2), edge_index)
+    background = 1 - weights.sum(-1, keepdim=True)
+    return -(background + lift).log().mean(-1)
+
+
+@torch.no_grad()
+def factor_posterior(units: Tensor, edge_index: Tensor, weights: Tensor) -> Tensor:
+    r"""Return the probability that each factor drew the edge, if any did ``[*, E, M]``.
+
+    .. math:: P(m \mid i, j) \propto w_m \, a_{ij,m} / \bar a_m
+
+    Args:
+        units: Units, whose squares are distributions. Shape ``[*, N, M, d]``.
+        edge_index: Edges. Shape ``[2, E]``.
+        weights: Shares of the factors. Shape ``[*, M]``.
+    """
+    shares = units.square()
+    agreement = torch.stack(
+        [kernels.edge_agreement(own.contiguous(), edge_index) for own in shares.unbind(-2)], -1
+    )  # [*, E, M]
+    lift = weights.to(units.dtype) / _by_chance(shares)
+    evidence = (agreement + _SMALLEST) * lift.unsqueeze(-2)
+    return evidence / evidence.sum(-1, keepdim=True)
+
+
+def _by_chance(shares: Tensor) -> Tensor:
+    """Mean agreement of any two nodes in each factor, ``[*, N, M, d] -> [*, M]``."""
+    pairs = max(1, shares.size(-3) * (shares.size(-3) - 1))
+    everyone = shares.sum(-3).square().sum(-1) - shares.square().sum((-1, -3))
+    return everyone / pairs + _SMALLEST

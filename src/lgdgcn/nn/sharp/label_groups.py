@@ -7,12 +7,42 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["label_groups"]
+__all__ = ["label_groups", "number_of_groups"]
 
 _RESTARTS = 8
 _STEPS = 200
 _COLDEST = 16.0  # steps from 0.3 to this inverse temperature, in nodes
 _PARTS = 8  # labels move in so many turns: all at once would swing back and forth
+
+
+def number_of_groups(y: Tensor, most: int) -> int:
+    """Return how many groups labels need, as few as explain which of them exclude each other.
+
+    More groups are tried until one of them stays empty. Of all numbers the smallest is taken
+    whose energy (see :func:`label_groups`) is that of the best up to one standard error, as if
+    the labels met by chance.
+
+    Args:
+        y: Label sets of the training nodes, 0 or 1. Shape ``[n, C]``.
+        most: How many groups there may be.
+
+    Example:
+        >>> sizes, colours = torch.eye(2).repeat(8, 1), torch.eye(2).repeat_interleave(8, 0)
+        >>> number_of_groups(torch.cat([sizes, colours], 1), 4)
+        2
+    """
+    y = y.detach().cpu().double()
+    met = y.t() @ y
+    costs, spreads = [], []
+    for groups in range(1, most + 1):
+        group = label_groups(y, groups)
+        costs.append(_cost(_energy(met, len(y)), group, groups))
+        expected = _cost(_expected(met, len(y)), group, groups)  # every pair of labels twice
+        spreads.append(math.sqrt(2 * expected))
+        if len(set(group.tolist())) < groups:
+            break
+    best = min(range(len(costs)), key=costs.__getitem__)
+    return next(i + 1 for i, cost in enumerate(costs) if cost <= costs[best] + spreads[best])
 
 
 def label_groups(y: Tensor, groups: int) -> Tensor:
@@ -44,12 +74,21 @@ def label_groups(y: Tensor, groups: int) -> Tensor:
 def _best_groups(numbers: bytes, nodes: int, groups: int) -> list[int]:
     flat = torch.frombuffer(bytearray(numbers), dtype=torch.float64)
     met = flat.view(-1, math.isqrt(len(flat)))
-    expected = met.diagonal().unsqueeze(1) * met.diagonal() / max(1, nodes)
-    energy = met - expected / 2
-    energy.fill_diagonal_(0)
+    energy = _energy(met, nodes)
     generator = torch.Generator().manual_seed(0)
     starts = [_annealed(energy, groups, generator) for _ in range(_RESTARTS)]
     return min(starts, key=lambda group: _cost(energy, group, groups)).tolist()
+
+
+def _energy(met: Tensor, nodes: int) -> Tensor:
+    """How much every two labels repel each other ``[C, C]``."""
+    return (met - _expected(met, nodes) / 2).fill_diagonal_(0)
+
+
+def _expected(met: Tensor, nodes: int) -> Tensor:
+    """How many nodes would have both labels by chance ``[C, C]``."""
+    expected = met.diagonal().unsqueeze(1) * met.diagonal() / max(1, nodes)
+    return expected.fill_diagonal_(0)
 
 
 def _annealed(energy: Tensor, groups: int, generator: torch.Generator) -> Tensor:

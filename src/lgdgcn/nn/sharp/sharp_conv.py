@@ -6,9 +6,14 @@ import torch
 from torch import Tensor
 
 from lgdgcn.errors import InputError
-from lgdgcn.nn.lgd_conv import Disentangled, LGDConv
-from lgdgcn.nn.sharp.class_units import class_units, vote
-from lgdgcn.nn.sharp.edge_mixture import edge_loss
+from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
+from lgdgcn.nn.sharp.class_units import vote
+from lgdgcn.nn.sharp.edge_mixture import (
+    drawn_weights,
+    edge_loss,
+    factor_posterior,
+    factor_weights,
+)
 
 __all__ = ["SharpConv"]
 
@@ -21,7 +26,8 @@ class SharpConv(LGDConv):
     Factor m of a node holds a distribution over d classes. The projection gives the scores of the
     classes, neighbours vote for each other's classes (:func:`~lgdgcn.nn.sharp.class_units.vote`)
     and every edge is evidence for the factor in which its ends agree
-    (:func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss`).
+    (:func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss`,
+    :func:`~lgdgcn.nn.sharp.edge_mixture.factor_posterior`).
 
     Args:
         in_channels: Size of the input vectors.
@@ -36,6 +42,9 @@ class SharpConv(LGDConv):
         torch.Size([5, 6])
     """
 
+    owned: Tensor
+    factor_weights: Tensor
+
     def __init__(
         self,
         in_channels: int | None,
@@ -49,6 +58,24 @@ class SharpConv(LGDConv):
         super().__init__(in_channels, out_channels, **options)
         channels = out_channels // self.factors
         self.first_classes = channels if first_classes is None else first_classes
+        every = torch.ones(self.factors, dtype=torch.bool)
+        self.register_buffer("owned", every, persistent=False)
+        self.register_buffer("factor_weights", factor_weights(every))
+
+    def begin(self, owned: Tensor, free_share: float) -> None:
+        """Say which factors labels own ``[M]``, and the edges that the others begin with."""
+        self.owned.copy_(owned)
+        self.factor_weights.copy_(factor_weights(owned, free_share))
+
+    def update_statistics(self, output: Disentangled, moment: Moment) -> None:
+        """Update the factors' shares of the edges, too, before every loss: a step of EM.
+
+        So the network that is evaluated, kept and trained on has the same shares.
+        """
+        super().update_statistics(output, moment)
+        if moment == "before_loss" and output.edge_factors.size(-2):
+            drawn = output.edge_factors.mean(-2).to(self.factor_weights)
+            self.factor_weights.copy_(drawn_weights(drawn, self.owned))
 
     def project(self, x: Tensor) -> Tensor:
         """Return the nodes' own scores of every factor's classes ``[*, N, M, d]``."""
@@ -61,15 +88,15 @@ class SharpConv(LGDConv):
         return scores.masked_fill(missing, _NEVER)
 
     def route(self, z: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-        """Let neighbours vote, T rounds; return class units and edge probabilities.
+        """Let neighbours vote, T rounds; return class units and edge probabilities."""
+        units = vote(z, edge_index, self.iterations, self.tau)
+        return units, factor_posterior(units, edge_index, self.factor_weights)
 
-        Without votes nothing in a training step depends on the probabilities, ``[*, 0, M]`` then.
-        """
-        if self.training and self.iterations == 0:
-            return class_units(z), z.new_empty(*z.shape[:-3], 0, self.factors)
-        return vote(z, edge_index, self.iterations, self.tau)
+    def edge_loss(self, output: Disentangled, edge_index: Tensor) -> Tensor:
+        """How badly the layer's classes explain edges ``[*]``; they need not be its own edges."""
+        return edge_loss(output.local_units, edge_index, self.factor_weights)
 
     def losses(self, output: Disentangled, edge_index: Tensor) -> dict[str, Tensor]:
         """Return the edge loss beside the layer's other losses, ``[*]`` each."""
-        edge = {"edge": edge_loss(output.local_units, edge_index)}
+        edge = {"edge": self.edge_loss(output, edge_index)}
         return edge | super().losses(output, edge_index)

@@ -1,0 +1,124 @@
+"""``lgdgcn train --set factors=auto``: found once, said in one line, kept with the run."""
+
+import json
+import tomllib
+
+import pytest
+
+from commands.runner import GRAPH, call, content, result_of
+from lgdgcn.commands import train as command
+from lgdgcn.errors import StoppedError
+from lgdgcn.train.auto_factors import find_factors
+
+LINE = "factors: 2 own labels, 0 free (held-out edge likelihood); 8 channels"
+
+
+def train(folder, *args, epochs=30):
+    given = ["--variant", "sharp", "--set", "factors=auto", "--set", f"epochs={epochs}"]
+    return call("train", GRAPH, *given, "--seeds", 2, "--out", folder, *args)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("auto") / "run"
+    return folder, train(folder)
+
+
+def never(*args):
+    raise AssertionError("searched again")
+
+
+def test_one_line_says_what_was_found_and_the_run_keeps_it(run):
+    folder, outcome = run
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [line for line in outcome.out.splitlines() if line.startswith("factors: ")] == [LINE]
+    config = tomllib.loads((folder / "config.toml").read_text())
+    assert (config["settings"]["factors"], config["settings"]["hidden_channels"]) == (2, 8)
+    found = json.loads((folder / "result.json").read_text())["auto_factors"]
+    assert found == config["auto_factors"]
+    assert (found["labelled"], found["free"], found["tried"]) == (2, 0, [2, 3, 4, 6])
+    assert len(found["edge_losses"]) == len(found["errors"]) == 4
+
+
+def test_the_numbers_given_train_the_same_models(run, tmp_path):
+    folder, _ = run
+    given = ["--set", "factors=2", "--set", "hidden_channels=8"]
+    assert train(tmp_path / "run", *given).code == 0
+    wanted = result_of(folder)
+    del wanted["auto_factors"]
+    assert result_of(tmp_path / "run") == wanted
+    models = [(path / "model.safetensors").read_bytes() for path in (folder, tmp_path / "run")]
+    assert models[0] == models[1]
+
+
+def test_a_finished_run_is_not_searched_again(run, monkeypatch):
+    folder, _ = run
+    monkeypatch.setattr(command, "find_factors", never)
+    before = content(folder)
+    outcome = train(folder, "--resume")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert content(folder) == before
+
+
+def test_an_interrupted_run_goes_on_with_what_was_found(run, tmp_path, monkeypatch):
+    folder, train_seeds = tmp_path / "run", command.train_seeds
+
+    def stopped(*args, **options):
+        raise StoppedError("stopped", 130)
+
+    monkeypatch.setattr(command, "train_seeds", stopped)
+    assert train(folder).code == 130
+    monkeypatch.setattr(command, "train_seeds", train_seeds)
+    monkeypatch.setattr(command, "find_factors", never)
+    outcome = train(folder, "--resume")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert result_of(folder) == result_of(run[0])
+
+
+def test_an_interrupted_search_begins_again(run, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+
+    def stopped(settings, data, model, seed, device, stop):
+        stop.signal = 15
+        return find_factors(settings, data, model, seed, device, stop)
+
+    monkeypatch.setattr(command, "find_factors", stopped)
+    train(folder).refused("while finding the number of factors", "--resume", code=143)
+    monkeypatch.undo()
+    assert train(folder, "--resume").code == 0
+    assert result_of(folder) == result_of(run[0])
+
+
+def test_resuming_with_other_settings_is_refused(run):
+    train(run[0], "--resume", epochs=31).refused("epochs: 30 -> 31")
+    train(run[0], "--resume", "--set", "factors=4").refused("factors: 2 -> 4")
+
+
+def test_its_config_can_be_used_again(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "find_factors", find_factors)
+    config = ["--config", run[0] / "config.toml"]
+    outcome = call("train", GRAPH, *config, "--seeds", 2, "--out", tmp_path / "run")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "own labels" not in outcome.out
+    assert "auto_factors" not in result_of(tmp_path / "run")
+
+
+@pytest.mark.parametrize("variant", ["paper", "released"])
+def test_other_variants_cannot_find_it(tmp_path, variant):
+    outcome = train(tmp_path / "run", "--variant", variant)
+    outcome.refused("factors is 'auto'", f"the {variant} variant", "give a number")
+    assert not (tmp_path / "run").exists()
+
+
+def test_models_without_factors_have_none_to_find(tmp_path):
+    train(tmp_path / "run", "--model", "gcn").refused("factors is 'auto', but GCN has none")
+    assert not (tmp_path / "run").exists()
+
+
+def test_tune_wants_numbers(tmp_path):
+    given = ["--variant", "sharp", "--set", "factors=auto", "--out", tmp_path / "study"]
+    call("tune", GRAPH, *given).refused("factors is 'auto', which a search does not know")
+
+
+def test_settings_names_it():
+    assert "auto" in next(line for line in call("settings").out.splitlines() if "factors" in line)
