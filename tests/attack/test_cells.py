@@ -30,6 +30,7 @@ nodes = st.lists(st.tuples(names, cells), min_size=1, max_size=6, unique_by=lamb
 def test_ids_and_labels_come_back(tmp_path_factory, suffix, delimiter, nodes, quoting):
     labels = [label for _, label in nodes]
     assume(not may_be_real(labels))
+    assume(not {"source", "target"} <= {name for name, _ in nodes})  # the header may be an edge
     folder = tmp_path_factory.mktemp("cells")
     tables = {
         "nodes": [["id", "label", "size"], *([*node, "1"] for node in nodes)],
