@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lgdgcn.benchmark import run, worker
-from lgdgcn.benchmark.floor import WorkloadShape, count, floor
+from lgdgcn.benchmark.floor import SharpShape, WorkloadShape, count, count_sharp, floor
 from lgdgcn.benchmark.rows import ROWS
 from lgdgcn.benchmark.worker import time_steps
 from lgdgcn.benchmark.workload import Workload, clustered_graph, read_graph, settings_of, shape_of
@@ -126,6 +126,23 @@ def test_floor_of_a_tiny_graph_by_hand():
     limits = floor(shape, copy_rate=4e3, matrix_rate=1e30)
     assert limits["ms"] == pytest.approx(sum(part.bytes for part in parts.values()) / 4)
     assert {part["bound"] for part in limits["parts"]} == {"bytes"}
+
+
+def test_floor_of_the_sharp_variant_by_hand():
+    shape = SharpShape(nodes=3, edges=4, features=5, nonzeros=6, classes=8, hidden=2, hops=2,
+                       views=2)  # fmt: skip
+    parts = {part.name: part for part in count_sharp(shape)}
+    # two views of 6 hidden numbers, 10 weights; stored: 2 views of 6 values, 6 columns, 3 rows
+    assert parts["projection"].bytes == 4 * 2 * (30 + 10 + 12)
+    assert parts["projection"].flops == 2 * 2 * (2 * 6) * 2
+    # a hop there and back: 4 edges and 3 loops of 4 numbers, and 12 added to the mean
+    assert parts["propagation"].bytes == 4 * 2 * 2 * (7 + 3 * 12)
+    assert parts["propagation"].flops == 2 * 2 * (2 * 7 * 4 + 12)
+    assert parts["class units"].flops == 3 * 2 * 12 * 8 + 6 * 48
+    assert parts["losses"].flops == 20 * 48 + 2 * 2 * (2 * 4) * 8
+    assert parts["Adam"].bytes == 4 * 7 * ((5 + 8 + 1) * 2 + 8)
+    limits = floor(shape, copy_rate=4e3, matrix_rate=1e30)
+    assert limits["ms"] == pytest.approx(sum(part.bytes for part in parts.values()) / 4)
 
 
 def test_generated_graphs_are_canonical_and_repeatable():

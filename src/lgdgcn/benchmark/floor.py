@@ -19,19 +19,33 @@ and edge losses, Adam; no votes and no structure, which is found anew only every
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["SharpShape", "StepCost", "WorkloadShape", "count", "count_sharp", "floor"]
+__all__ = [
+    "GraphShape",
+    "SharpShape",
+    "StepCost",
+    "WorkloadShape",
+    "count",
+    "count_sharp",
+    "floor",
+]
 
 WORD = 4  # bytes
 
 
 @dataclass(frozen=True)
-class WorkloadShape:
-    """Sizes of a workload: N, E, F, stored features, C, hidden = M * d, M, T, L and k."""
+class GraphShape:
+    """Sizes of a graph: N, E, F and stored features."""
 
     nodes: int
     edges: int
     features: int
     nonzeros: int
+
+
+@dataclass(frozen=True)
+class WorkloadShape(GraphShape):
+    """Sizes of a workload: those of the graph, C, hidden = M * d, M, T, L and k."""
+
     classes: int
     hidden: int
     factors: int
@@ -41,13 +55,9 @@ class WorkloadShape:
 
 
 @dataclass(frozen=True)
-class SharpShape:
-    """Sizes of the sharp variant's: N, E, F, stored features, M * d, hidden, K and S."""
+class SharpShape(GraphShape):
+    """Sizes of the sharp variant's: those of the graph, classes M * d, hidden, K and S."""
 
-    nodes: int
-    edges: int
-    features: int
-    nonzeros: int
     classes: int
     hidden: int
     hops: int

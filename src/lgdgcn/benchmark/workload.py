@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.benchmark.floor import SharpShape, WorkloadShape
+from lgdgcn.benchmark.floor import GraphShape, SharpShape, WorkloadShape
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data import load
 from lgdgcn.data.features import csr_tensor
@@ -101,12 +101,8 @@ def sharp_settings(work: Workload) -> Settings:
 def sharp_shape_of(data: Data, settings: Settings) -> SharpShape:
     """The sizes that decide how much work a step of the sharp variant is."""
     labels = int(data.y.max()) + 1
-    sparse = data.x.layout == torch.sparse_csr
     return SharpShape(
-        nodes=data.x.size(0),
-        edges=data.edge_index.size(1),
-        features=data.x.size(1),
-        nonzeros=data.x.values().numel() if sparse else data.x.numel(),
+        **asdict(_graph_shape(data)),
         classes=max(settings.hidden_channels, settings.num_factors * labels),
         hidden=settings.encoder_channels,
         hops=settings.hops,
@@ -116,18 +112,24 @@ def sharp_shape_of(data: Data, settings: Settings) -> SharpShape:
 
 def shape_of(data: Data, settings: Settings) -> WorkloadShape:
     """The sizes that decide how much work a step is."""
-    sparse = data.x.layout == torch.sparse_csr
     return WorkloadShape(
-        nodes=data.x.size(0),
-        edges=data.edge_index.size(1),
-        features=data.x.size(1),
-        nonzeros=data.x.values().numel() if sparse else data.x.numel(),
+        **asdict(_graph_shape(data)),
         classes=int(data.y.max()) + 1,
         hidden=settings.hidden_channels,
         factors=settings.num_factors,
         iterations=settings.iterations,
         layers=settings.num_layers,
         k=settings.k,
+    )
+
+
+def _graph_shape(data: Data) -> GraphShape:
+    sparse = data.x.layout == torch.sparse_csr
+    return GraphShape(
+        nodes=data.x.size(0),
+        edges=data.edge_index.size(1),
+        features=data.x.size(1),
+        nonzeros=data.x.values().numel() if sparse else data.x.numel(),
     )
 
 
