@@ -121,6 +121,21 @@ def test_every_member_is_what_it_would_be_alone(model, variant, multi_label):
         assert_as_alone(trainer, reports, index, data)
 
 
+def test_members_with_other_shares_of_free_factors():
+    data = graph_of()
+    members = [
+        changed(member, variant="sharp", free_share=share)
+        for member, share in zip(MEMBERS, [0.02, 0.1, 0.7], strict=True)
+    ]
+    trainer, reports = trained(data, members)
+    for index in range(3):
+        assert_as_alone(trainer, reports, index, data)
+    found = [trainer.state(index).tensors["model.layers.0.factor_weights"] for index in range(3)]
+    begun = [1 - 0.05 - share for share in (0.02, 0.1, 0.7)]  # all labels own the first factor
+    assert all(abs(own[0].item() - share) > 1e-6 for own, share in zip(found, begun, strict=True))
+    assert found[0][0] > found[2][0]
+
+
 @pytest.mark.parametrize(("model", "variant"), KINDS)
 def test_in_float32_too(model, variant):
     data = graph_of(torch.float32)
