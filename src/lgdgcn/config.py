@@ -129,7 +129,7 @@ class Settings:
         0.1,
         "share of the edges that factors without labels begin with (sharp)",
         above=0,
-        below=0.9,
+        high=0.9,
         per_member=True,
     )
     label_groups: bool = _flag(True, "give labels that exclude each other one factor (sharp)")
