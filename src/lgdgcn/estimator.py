@@ -137,6 +137,12 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         """Copy the parameters, but not the graph, which no method changes."""
         return type(self)(**self.get_params())
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
     @classmethod
     def from_networkx(cls, graph: Any, label: str = "label", **params: Any) -> Self:
         """Bind to a ``networkx`` graph; see :func:`~lgdgcn.data.in_memory.from_networkx`."""
