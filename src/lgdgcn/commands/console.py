@@ -63,7 +63,14 @@ def print_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1
 ) -> None:
     """Print a table, the first columns left, the others right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for number, name in enumerate(header):
         table.add_column(name, justify="left" if number < text_columns else "right")
     for row in rows:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lgdgcn.commands.console import out, print_table
-from lgdgcn.data.registry import is_available
+from lgdgcn.data.catalogue import is_available
 from lgdgcn.errors import InputError, LGDWarning, StoppedError
 from lgdgcn.reproduce.cells import FULL, QUICK
 from lgdgcn.reproduce.exhibits import Exhibit, cells
