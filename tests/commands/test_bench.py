@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from commands.runner import widest_table
 from lgdgcn.benchmark import run, worker
 from lgdgcn.benchmark.floor import SharpShape, WorkloadShape, count, count_sharp, floor
 from lgdgcn.benchmark.rows import ROWS
@@ -62,6 +63,8 @@ def test_tables_and_picture_with_what_is_left_out(quick, monkeypatch, capsys, tm
     bench(device="cpu", size="60", layers=None, scaling=True, as_json=False, folder=folder)
     text = capsys.readouterr().out
     assert "dense is left out: no room" in text
+    assert all(f"\n{row}: {what}\n" in text for row, what in ROWS.items())
+    assert widest_table(text) <= 80
     assert "dense stops before 2,000: no room" in text
     assert "Counted floor" in text
     series = json.loads((folder / "bench.json").read_text())["scaling"]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from commands.conftest import write_graph
-from commands.runner import GRAPH, call, rows
+from commands.runner import GRAPH, call, rows, widest_table
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 
@@ -74,6 +74,7 @@ def test_the_list_says_how_each_set_can_be_had(tmp_path, monkeypatch):
     outcome = call("data", "list")
     assert (outcome.code, outcome.err) == (0, "")
     table = rows(outcome.out)
+    assert widest_table(outcome.out) <= 80
     names = ("karate_club", "flickr", "cora", "synthetic")
     assert [table[name][-1] for name in names] == ["here", "own file", "download", "generated"]
     assert f"here: {place}\n" in outcome.out

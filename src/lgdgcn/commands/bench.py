@@ -56,9 +56,10 @@ def _print(report: dict[str, Any]) -> None:
     work = report["workload"]
     layers = f"{work['layers']} layer" + "s" * (work["layers"] > 1)
     title = f"{work['size']}, {layers}, {machine_name(report['machine'])}"
-    header = ["row", "what", "median ms", "min ms", "× fast", "peak MB", "of floor"]
-    rows = [[row["row"], ROWS[row["row"]], *_cells(row)] for row in report["rows"]]
-    print_table(title, header, rows, text_columns=2)
+    header = ["row", "median ms", "min ms", "× fast", "peak MB", "of floor"]
+    print_table(title, header, [[row["row"], *_cells(row)] for row in report["rows"]])
+    for row in report["rows"]:
+        out.print(f"{row['row']}: {ROWS[row['row']]}")
     for row in report["rows"]:
         if "left_out" in row:
             out.print(f"{row['row']} is left out: {row['left_out']}")

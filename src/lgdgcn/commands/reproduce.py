@@ -100,7 +100,7 @@ def _print(exhibits: Sequence[Exhibit], results: Results) -> None:
         seconds = sum(run.seconds for run in runs)
         numbers = [str(len(own)), str(len(runs)), str(diverged), f"{seconds / 60:.1f}"]
         rows.append([exhibit.name, *numbers])
-    header = ["exhibit", "configu-\nrations", "trainings", "diverged", "minutes"]
+    header = ["exhibit", "configs", "trainings", "diverged", "minutes"]
     print_table("Reproduced; exhibits share trainings", header, rows)
 
 
