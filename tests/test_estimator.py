@@ -107,6 +107,13 @@ def test_params_and_clone(model):
         first.set_params(lamda=1)
 
 
+def test_the_width_follows_the_factors():
+    with pytest.warns(LGDWarning, match="hidden_channels is 63 instead of 64, which 3 factors do"):
+        model = LGDClassifier(factors=3, epochs=2).fit(toy_graph())
+    assert model.transform().shape == (36, 3, 21)
+    assert model.get_params()["hidden_channels"] == 64  # parameters stay as they are
+
+
 def test_numbers_of_numpy_are_numbers():
     params = {"factors": np.int64(2), "lr": np.float32(0.5), "random_state": np.int32(1)}
     other = fitted(**params, epochs=2)

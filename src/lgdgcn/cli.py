@@ -12,7 +12,7 @@ import typer
 
 from lgdgcn import __version__
 from lgdgcn.commands import examples
-from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split
+from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split, assigned
 from lgdgcn.errors import LGDError, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
@@ -46,6 +46,10 @@ def _root(
     pass
 
 
+def _setting(help: str) -> Any:
+    return typer.Option(help=help, show_default="the preset's")
+
+
 @app.command(epilog=examples.TRAIN)
 def train(
     dataset: Annotated[
@@ -65,12 +69,16 @@ def train(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of runs, seeded 0, 1, 2 and so on.")] = 1,
+    epochs: Annotated[int | None, _setting("Most epochs.")] = None,
+    lr: Annotated[float | None, _setting("Learning rate.")] = None,
+    factors: Annotated[str | None, _setting("Latent factors, or auto.")] = None,
+    layers: Annotated[int | None, _setting("Layers.")] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change a setting (see: lgdgcn settings); may be repeated.",
+            help="Change any setting (see: lgdgcn settings); may be repeated.",
         ),
     ] = None,
     config: Annotated[
@@ -107,7 +115,7 @@ def train(
         model=model,
         variant=variant,
         seeds=seeds,
-        assignments=assignments or [],
+        assignments=assigned(assignments, epochs=epochs, lr=lr, factors=factors, num_layers=layers),
         config=config,
         device=device,
         folder=out,

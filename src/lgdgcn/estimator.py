@@ -18,7 +18,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings, default_variant, preset, resolve
+from lgdgcn.config import Settings, default_variant, preset, resolve, with_fitting_width
 from lgdgcn.data.in_memory import (
     from_networkx,
     from_pandas,
@@ -177,7 +177,9 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         data = graph_to_fit(X, y, edge_index, bound, own["split"], seed)
         graph = canonical(data, require_labels=True)
         shipped = preset("", "lgdgcn", given["variant"], multi_label=graph.y.dim() == 2)
-        settings = resolve(shipped, given)
+        if given["hidden_channels"] == Settings.hidden_channels:  # as if it were not given
+            del given["hidden_channels"]
+        settings = resolve(shipped, with_fitting_width(shipped, given))
         settings, _ = find_factors(settings, graph, "lgdgcn", seed, device)
         self.history_: list[dict[str, float | None]] = []
         self.result_, self.trained_ = train_seed(

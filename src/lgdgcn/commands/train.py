@@ -30,6 +30,7 @@ from lgdgcn.config import (
     preset_note,
     resolve,
     to_toml,
+    with_fitting_width,
 )
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
@@ -115,7 +116,7 @@ def train(
     multi_label = load(0).y.dim() == 2
     used = own.get("variant") or (_variant_of(run) if resume else None) or default_variant(model)
     shipped = preset(source.preset_name, model, used, multi_label=multi_label)
-    settings = resolve({"variant": used}, shipped, own)
+    settings = resolve({"variant": used}, shipped, with_fitting_width(shipped, own))
     check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:
