@@ -195,7 +195,10 @@ def tune(
 @app.command(epilog=examples.PREDICT)
 def predict(
     run: Run,
-    out: Annotated[Path, typer.Option(help="CSV file to write.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="CSV file to write.", show_default="predictions.csv in the run folder"),
+    ] = None,
     graph: Annotated[
         str | None,
         typer.Option(help="Folder or data set to predict.", show_default="the run's own graph"),
@@ -203,16 +206,20 @@ def predict(
     edges: Annotated[
         bool, typer.Option("--edges", help="Also write every edge's factors, to NAME-edges.csv.")
     ] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Also write the probability of every class.")
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Write the predicted label, its probability and the factor behind it for every node.
 
-    Several labels of a node have | between them; a | or backslash within a name has a backslash
-    before it. Feature columns are matched by name.
+    Beside them stand the true label and the split, where the graph knows them. Several labels of
+    a node have | between them; a | or backslash within a name has a backslash before it. Feature
+    columns are matched by name.
     """
     from lgdgcn.commands.predict import predict as write
 
-    write(run, out, graph=graph, edges=edges, device=device)
+    write(run, out, graph=graph, edges=edges, probabilities=proba, device=device)
 
 
 @app.command(epilog=examples.MEASURE)

@@ -17,7 +17,7 @@ Examples:
 PREDICT = """
 Examples:
 
-  lgdgcn predict runs/cora-lgdgcn --out predictions.csv
+  lgdgcn predict runs/cora-lgdgcn --proba
 
   lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
 """
