@@ -265,8 +265,12 @@ def settings() -> None:
 def bench(
     device: Device = "auto",
     size: Annotated[
-        str, typer.Option(help="cora, citeseer, pubmed, or the nodes of a generated graph.")
-    ] = "cora",
+        str | None,
+        typer.Option(
+            help="cora, citeseer, pubmed, or the nodes of a generated graph.",
+            show_default="cora if it is here, else generated",
+        ),
+    ] = None,
     layers: Annotated[
         int | None, typer.Option(help="Layers.", show_default="the preset's own; 1 if generated")
     ] = None,
