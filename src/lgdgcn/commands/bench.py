@@ -36,11 +36,13 @@ def bench(
     """
     if layers is not None and not 1 <= layers <= 64:
         raise InputError(f"--layers is {layers}; give 1 to 64")
-    work = Workload("", size or _size_at_hand(), layers, str(select_device(device)))
+    where = str(select_device(device))
+    work = None if size is None else Workload("", size, layers, where)
     if folder is not None:
         make_folder(folder)
         for name in ("bench.json", "scaling.png"):
             check_target(folder / name)
+    work = work or Workload("", _size_at_hand(), layers, where)  # after all that may be refused
     with _progress() as on_start:
         report = run.benchmark(work, on_start=on_start)
         if scaling:
