@@ -68,6 +68,8 @@ def test_without_a_graph_there_are_no_nodes():
         model.fit(NODES, toy_graph().y)
     with pytest.raises(InputError, match=r"there is no graph; call fit\(data\)"):
         model.fit()
+    with pytest.raises(InputError, match="x is missing"):
+        LGDClassifier(graph=Data(edge_index=toy_graph().edge_index)).fit(NODES, toy_graph().y)
     with pytest.raises(InputError, match="X names node 36"):
         bound().fit([0, 1, 36], [0, 1, 2])
 

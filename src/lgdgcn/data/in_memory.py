@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.data.features import canonical_features
 from lgdgcn.data.labels import SPLITS, canonical_labels, stratified_split
 from lgdgcn.data.user_graph import read_graph
-from lgdgcn.data.validate import count_nodes
 from lgdgcn.errors import InputError
 
 __all__ = [
@@ -152,6 +152,10 @@ def node_numbers(nodes: Any, num_nodes: int) -> Tensor:
     return torch.from_numpy(array.astype(np.int64))
 
 
+def _num_nodes(data: Data) -> int:
+    return int(canonical_features(data.get("x")).shape[0])
+
+
 def training_part(data: Data, nodes: Tensor, y: Any, seed: int) -> Data:
     """The graph with labels of some nodes only, a fifth of them (by class) for validation.
 
@@ -161,7 +165,7 @@ def training_part(data: Data, nodes: Tensor, y: Any, seed: int) -> Data:
         y: Their labels ``[n]`` or ``[n, L]``; the graph's own if ``None``.
         seed: Of the choice of validation nodes.
     """
-    total = count_nodes(data)
+    total = _num_nodes(data)
     if len({*nodes.tolist()}) < len(nodes):
         raise InputError("X names a node twice; give every node number once")
     if y is None:
@@ -191,7 +195,7 @@ def graph_to_fit(
                 "fit needs the edges: give a torch_geometric.data.Data, features with edge_index, "
                 "or node numbers to LGDClassifier(graph=data)"
             )
-        return training_part(bound, node_numbers(X, count_nodes(without(bound))), y, seed)
+        return training_part(bound, node_numbers(X, _num_nodes(without(bound))), y, seed)
     if X is None and bound is None:
         raise InputError("there is no graph; call fit(data), or LGDClassifier(graph=data).fit()")
     given = without(bound if X is None else X)

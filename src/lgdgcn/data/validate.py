@@ -26,7 +26,7 @@ from lgdgcn.data.labels import (
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.progress import long_work
 
-__all__ = ["canonical", "count_nodes", "fingerprint", "with_features"]
+__all__ = ["canonical", "fingerprint", "with_features"]
 
 MASKS = tuple(f"{split}_mask" for split in SPLITS)
 DEGREE_BUCKETS = 16  # fixed, so that a model trained on one graph fits another
@@ -117,7 +117,7 @@ def with_features(data: Data, kind: str) -> Data:
     """
     if kind not in ("degree", "identity"):
         raise InputError(f"--features is {kind!r}; choose degree or identity")
-    num_nodes = count_nodes(data)
+    num_nodes = _count_nodes(data)
     if num_nodes < 1:
         raise InputError(f"the graph has {num_nodes} nodes; give at least one")
     edge_index, _ = _edges(data.edge_index, num_nodes)
@@ -207,7 +207,7 @@ def _refuse_edge(edge_index: Tensor, bad: Tensor, why: str) -> None:
     )
 
 
-def count_nodes(data: Data) -> int:
+def _count_nodes(data: Data) -> int:
     """N for a graph that may have no features."""
     values = data.to_dict()
     if values.get("num_nodes") is not None:
