@@ -13,6 +13,7 @@ import torch
 
 from commands.runner import GRAPH, call
 from lgdgcn.errors import LGDWarning, one_line
+from lgdgcn.models import MODELS
 
 LGDGCN = [sys.executable, "-m", "lgdgcn"]
 
@@ -93,6 +94,35 @@ def test_what_is_set_wins_over_the_file():
     assert call(*args, "--config", file, "--set", "lr=0.25", "--variant", "paper").code == 0
     used = tomllib.loads(Path("run/config.toml").read_text())["settings"]
     assert (used["hidden_channels"], used["lr"], used["variant"]) == (12, 0.25, "paper")
+
+
+def settings_used():
+    return tomllib.loads(Path("run/config.toml").read_text())["settings"]
+
+
+def test_the_commonest_settings_have_options_of_their_own():
+    options = ["--epochs", 2, "--lr", 0.0625, "--factors", 2, "--layers", 2]
+    args = ["train", GRAPH, "--variant", "paper", "--set", "hidden_channels=8", "--set", "epochs=9"]
+    assert call(*args, *options, "--out", "run").code == 0
+    wanted = {"epochs": 2, "lr": 0.0625, "factors": 2, "num_layers": 2, "hidden_channels": 8}
+    assert settings_used().items() >= wanted.items()
+    call(*args, "--factors", "many").refused("factors is 'many'; it must be a whole number or auto")
+    call(*args, "--lr", "nan").refused("lr is nan; it must be a finite number")
+
+
+def test_the_width_follows_the_factors():
+    args = ["train", GRAPH, "--epochs", 1, "--factors", 5, "--out", "run"]
+    outcome = call(*args)
+    said = "lgdgcn: warning: hidden_channels is 65 instead of 64, which 5 factors do not divide\n"
+    assert (outcome.code, outcome.err) == (0, said)
+    assert settings_used()["hidden_channels"] == 65
+    assert call(*args, "--resume").code == 0  # the same settings
+    call(*args[:-1], "other", "--set", "hidden_channels=64").refused("64, which 5 factors do not")
+
+
+def test_the_help_names_every_model():
+    said = call("train", "--help").out
+    assert [name for name in MODELS if name not in said] == []
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

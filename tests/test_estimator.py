@@ -44,13 +44,16 @@ def test_every_parameter_is_a_setting_with_the_same_default():
     settings = {field.name: field.default for field in dataclasses.fields(Settings)}
     parameters = inspect.signature(LGDClassifier).parameters
     given = {name: p.default for name, p in parameters.items()}
-    assert (given.pop("random_state"), given.pop("device")) == (0, "auto")
+    beside = {"graph": None, "split": 0, "random_state": 0, "device": "auto", "verbose": 0}
+    beside["callbacks"] = ()
+    assert {name: given.pop(name) for name in beside} == beside
     own = {name for name, default in given.items() if default is None}
     kinds = [preset("", "lgdgcn", "sharp", multi_label=kind).keys() for kind in (False, True)]
     assert own | {"variant"} == kinds[0] | kinds[1]
     assert given.pop("variant") == "sharp"
     assert given == {name: None if name in own else settings[name] for name in given}
-    settings.pop("variant")
+    for name in ("variant", "graph"):  # the latter is a graph; a word is still the setting
+        settings.pop(name)
     baselines_and_folders = {"heads", "kernel_size", "propagation", "alpha", "theta"}
     assert settings.keys() - given.keys() == baselines_and_folders | {"checkpoint_every"}
 
@@ -102,6 +105,13 @@ def test_params_and_clone(model):
     assert not hasattr(other, "trained_")
     with pytest.raises(ValueError, match="lamda"):
         first.set_params(lamda=1)
+
+
+def test_the_width_follows_the_factors():
+    with pytest.warns(LGDWarning, match="hidden_channels is 63 instead of 64, which 3 factors do"):
+        model = LGDClassifier(factors=3, epochs=2).fit(toy_graph())
+    assert model.transform().shape == (36, 3, 21)
+    assert model.get_params()["hidden_channels"] == 64  # parameters stay as they are
 
 
 def test_numbers_of_numpy_are_numbers():

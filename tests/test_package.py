@@ -28,6 +28,21 @@ def test_the_package_itself_is_light():
     assert not {"torch", "numpy", "sklearn", "typer", *OPTIONAL} & set(loaded.split())
 
 
+def test_data_sets_are_listed_without_what_takes_long_to_import():
+    code = """
+import sys
+from lgdgcn.cli import main
+sys.argv = ["lgdgcn", "data", "list"]
+try:
+    main()
+except SystemExit:
+    print(*(name.partition(".")[0] for name in sys.modules))
+"""
+    *_, loaded = run(code).splitlines()
+    assert "rich" in loaded.split()
+    assert not {"torch", "torch_geometric", "numpy", "scipy", "sklearn"} & set(loaded.split())
+
+
 def test_the_training_path_needs_only_the_numerical_libraries():
     code = f"""
 import sys

@@ -12,7 +12,7 @@ import typer
 
 from lgdgcn import __version__
 from lgdgcn.commands import examples
-from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split
+from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split, assigned
 from lgdgcn.errors import LGDError, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
@@ -46,6 +46,10 @@ def _root(
     pass
 
 
+def _setting(help: str) -> Any:
+    return typer.Option(help=help, show_default="the preset's")
+
+
 @app.command(epilog=examples.TRAIN)
 def train(
     dataset: Annotated[
@@ -65,12 +69,16 @@ def train(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(help="Number of runs, seeded 0, 1, 2 and so on.")] = 1,
+    epochs: Annotated[int | None, _setting("Most epochs.")] = None,
+    lr: Annotated[float | None, _setting("Learning rate.")] = None,
+    factors: Annotated[str | None, _setting("Latent factors, or auto.")] = None,
+    layers: Annotated[int | None, _setting("Layers.")] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="Change a setting (see: lgdgcn settings); may be repeated.",
+            help="Change any setting (see: lgdgcn settings); may be repeated.",
         ),
     ] = None,
     config: Annotated[
@@ -107,7 +115,7 @@ def train(
         model=model,
         variant=variant,
         seeds=seeds,
-        assignments=assignments or [],
+        assignments=assigned(assignments, epochs=epochs, lr=lr, factors=factors, num_layers=layers),
         config=config,
         device=device,
         folder=out,
@@ -187,7 +195,10 @@ def tune(
 @app.command(epilog=examples.PREDICT)
 def predict(
     run: Run,
-    out: Annotated[Path, typer.Option(help="CSV file to write.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="CSV file to write.", show_default="predictions.csv in the run folder"),
+    ] = None,
     graph: Annotated[
         str | None,
         typer.Option(help="Folder or data set to predict.", show_default="the run's own graph"),
@@ -195,16 +206,20 @@ def predict(
     edges: Annotated[
         bool, typer.Option("--edges", help="Also write every edge's factors, to NAME-edges.csv.")
     ] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Also write the probability of every class.")
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Write the predicted label, its probability and the factor behind it for every node.
 
-    Several labels of a node have | between them; a | or backslash within a name has a backslash
-    before it. Feature columns are matched by name.
+    Beside them stand the true label and the split, where the graph knows them. Several labels of
+    a node have | between them; a | or backslash within a name has a backslash before it. Feature
+    columns are matched by name.
     """
     from lgdgcn.commands.predict import predict as write
 
-    write(run, out, graph=graph, edges=edges, device=device)
+    write(run, out, graph=graph, edges=edges, probabilities=proba, device=device)
 
 
 @app.command(epilog=examples.MEASURE)
@@ -250,8 +265,12 @@ def settings() -> None:
 def bench(
     device: Device = "auto",
     size: Annotated[
-        str, typer.Option(help="cora, citeseer, pubmed, or the nodes of a generated graph.")
-    ] = "cora",
+        str | None,
+        typer.Option(
+            help="cora, citeseer, pubmed, or the nodes of a generated graph.",
+            show_default="cora if it is here, else generated",
+        ),
+    ] = None,
     layers: Annotated[
         int | None, typer.Option(help="Layers.", show_default="the preset's own; 1 if generated")
     ] = None,

@@ -10,13 +10,14 @@ import json
 import math
 import re
 import tomllib
+import warnings
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = [
     "AUTO",
@@ -26,12 +27,14 @@ __all__ = [
     "check_value",
     "default_variant",
     "from_toml",
+    "nearest_width",
     "parse_assignments",
     "preset",
     "preset_names",
     "preset_note",
     "resolve",
     "to_toml",
+    "with_fitting_width",
 ]
 
 AUTO = "auto"
@@ -284,6 +287,38 @@ def resolve(*layers: dict[str, Any]) -> Settings:
                 raise InputError(f"unknown key {key}: {hint}")
             merged[key] = value
     return Settings(**merged)
+
+
+def nearest_width(channels: int, factors: int) -> int:
+    """The multiple of the factors that is next to a number of channels.
+
+    Example:
+        >>> nearest_width(64, 6)
+        66
+    """
+    return factors * max(1, round(channels / factors))
+
+
+def with_fitting_width(shipped: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What is given, with a width that follows the factors where only these are given.
+
+    Args:
+        shipped: Settings below, whose ``hidden_channels`` the factors may not divide.
+        given: What the user gives.
+    """
+    factors = given.get("factors")
+    if type(factors) is not int or factors < 1 or "hidden_channels" in given:
+        return given
+    usual = shipped.get("hidden_channels", Settings.hidden_channels)
+    fitting = nearest_width(usual, factors)
+    if fitting == usual:
+        return given
+    warnings.warn(
+        f"hidden_channels is {fitting} instead of {usual}, which {factors} factors do not divide",
+        LGDWarning,
+        stacklevel=3,
+    )
+    return {**given, "hidden_channels": fitting}
 
 
 def check_value(name: str, value: Any) -> None:

@@ -3,28 +3,45 @@
 import dataclasses
 import difflib
 import inspect
+import json
+import math
 import warnings
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings, default_variant, preset, resolve
+from lgdgcn.config import Settings, default_variant, preset, resolve, with_fitting_width
+from lgdgcn.data.in_memory import (
+    from_networkx,
+    from_pandas,
+    graph_to_fit,
+    node_numbers,
+    one_split,
+    without,
+)
 from lgdgcn.data.labels import is_labelled
-from lgdgcn.data.validate import canonical, fingerprint
+from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.models import MODELS, NodeOutput
+from lgdgcn.models import MODELS
 from lgdgcn.runtime import select_device
+from lgdgcn.storage import check_target, write_text
 from lgdgcn.train.auto_factors import find_factors
 from lgdgcn.train.checkpoint import refuse_foreign
+from lgdgcn.train.scoring import renumbered, unseen_nodes
 from lgdgcn.train.seeds import train_seed
+from lgdgcn.train.state import EpochReport, Member
 from lgdgcn.train.trained import TrainedModel
+
+if TYPE_CHECKING:
+    from lgdgcn.metrics.controls import Row
 
 __all__ = ["LGDClassifier"]
 
@@ -39,32 +56,54 @@ _SETTINGS = [
     for field in dataclasses.fields(Settings)
     if not field.metadata.get("models") and field.name != "checkpoint_every"
 ]
+_OWN = {"split": 0, "random_state": 0, "device": "auto", "verbose": 0, "callbacks": ()}
 _DEFAULTS: dict[str, Any] = {
     **{f.name: None if f.name in _VARIANTS_OWN else f.default for f in _SETTINGS},
     "variant": default_variant("lgdgcn"),
-    "random_state": 0,
-    "device": "auto",
+    "graph": None,
+    **_OWN,
 }
+_ALL = slice(None)  # all nodes
 
 
 class LGDClassifier(ClassifierMixin, BaseEstimator):
     """Node classifier that splits what it knows of each node into factors.
 
-    It is fitted on a ``torch_geometric.data.Data`` with ``x``, ``edge_index``, ``y`` and
-    optionally ``train_mask``, ``val_mask``, ``test_mask``. Methods that take a graph use the
-    fitted one by default. Parameters that are ``None`` have the variant's own value: for
-    ``"sharp"``, the default, that of its shipped preset for one label per node or for sets of
-    labels, whichever ``y`` holds; for ``"paper"`` and ``"released"`` the default of the setting.
+    It is fitted on a graph, ``fit(data)``: a ``torch_geometric.data.Data`` with ``x``,
+    ``edge_index``, ``y`` and optionally ``train_mask``, ``val_mask``, ``test_mask``; or on arrays,
+    ``fit(x, y, edge_index=edge_index)``. Methods that take a graph use the fitted one by default.
+
+    Bound to a graph, ``LGDClassifier(graph=data)``, it can be fitted on some of its nodes,
+    ``fit(nodes, y)``, and asked about others, ``predict(nodes)``: so scikit-learn's model selection
+    works on node numbers. All edges and features are seen, labels only of the nodes to fit, of
+    which a fifth chooses the epoch to keep.
+
+    Nodes that were not there in training are predicted in the same way as all others: with a graph
+    that has them, ``predict(grown)``, or one of quite other nodes. It needs the feature columns of
+    training; nothing is trained again.
+
+    Parameters that are ``None`` have the variant's own value: for ``"sharp"``, the default, that
+    of its shipped preset for one label per node or for sets of labels, whichever ``y`` holds; for
+    ``"paper"`` and ``"released"`` the default of the setting.
 
     Args:
         **params: Settings of LGD-GCN, such as ``factors``, ``hidden_channels``, ``variant`` or
-            ``lr``; ``lgdgcn settings`` lists them with their meaning. Besides,
-            ``random_state``, the seed of weights and dropout, and ``device``: ``"auto"``,
-            ``"cpu"`` or ``"cuda"``.
+            ``lr``; ``lgdgcn settings`` lists them with their meaning. Besides:
+
+            * ``graph``: The graph to fit, where :meth:`fit` is not given one. (A word, ``"knn"`` or
+              ``"cknn"``, is the setting of that name.)
+            * ``split``: Which split to use where masks have shape ``[N, splits]``.
+            * ``random_state``: The seed of weights, dropout and held-back nodes.
+            * ``device``: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+            * ``verbose``: A line is printed every so many epochs; 0 for none.
+            * ``callbacks``: Functions that are called after every epoch with an
+              :class:`~lgdgcn.train.state.EpochReport`.
 
     Attributes:
         classes_: Original class or label names.
         factors_: Number of factors, which ``factors="auto"`` finds.
+        history_: Losses and validation scores of every epoch.
+        n_features_in_: Number of features.
         result_: Scores of the fit, a :class:`~lgdgcn.train.seeds.SeedResult`.
 
     Example:
@@ -73,6 +112,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         >>> model = LGDClassifier(factors=2, hidden_channels=8, epochs=5).fit(graph)
         >>> model.transform().shape
         (60, 2, 4)
+        >>> model.predict([3, 5]).shape  # the label sets of two nodes
+        (2, 6)
     """
 
     def __init__(self, **params: Any) -> None:
@@ -92,46 +133,104 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         ]
     )
 
-    def fit(self, data: Data, y: Any = None) -> Self:
-        """Train on a graph; ``y`` replaces ``data.y`` where it is given."""
-        if y is not None:
-            data = _without(data, "y", "classes")
-            data.y = y
+    def __sklearn_clone__(self) -> Self:
+        """Copy the parameters, but not the graph, which no method changes."""
+        return type(self)(**self.get_params())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    @classmethod
+    def from_networkx(cls, graph: Any, label: str = "label", **params: Any) -> Self:
+        """Bind to a ``networkx`` graph; see :func:`~lgdgcn.data.in_memory.from_networkx`."""
+        return cls(graph=from_networkx(graph, label), **params)
+
+    @classmethod
+    def from_pandas(cls, nodes: Any, edges: Any, label: str = "label", **params: Any) -> Self:
+        """Bind to two tables; see :func:`~lgdgcn.data.in_memory.from_pandas`."""
+        return cls(graph=from_pandas(nodes, edges, label), **params)
+
+    def fit(self, X: Any = None, y: Any = None, *, edge_index: Any = None) -> Self:
+        """Train.
+
+        Args:
+            X: A graph; by default ``graph``, or numbers of those of its nodes to train on. Or
+                features ``[N, d]`` together with ``edge_index``.
+            y: Labels of what ``X`` names; the graph's own by default.
+            edge_index: The edges ``[2, E]`` between the nodes whose features are ``X``.
+        """
         given = {  # a grid search hands over numpy's numbers
             key: value.item() if isinstance(value, np.generic) else value
             for key, value in self.get_params().items()
             if value is not None or key not in _VARIANTS_OWN
         }
-        seed, device = given.pop("random_state"), select_device(given.pop("device"))
+        own = {name: given.pop(name) for name in _OWN}
+        bound = given.pop("graph")
+        if isinstance(bound, str):
+            given["graph"], bound = bound, None
+        seed, device = own["random_state"], select_device(own["device"])
         if type(seed) is not int:
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
+        data = graph_to_fit(X, y, edge_index, bound, own["split"], seed)
         graph = canonical(data, require_labels=True)
-        own = preset("", "lgdgcn", given["variant"], multi_label=graph.y.dim() == 2)
-        settings = resolve(own, given)
+        shipped = preset("", "lgdgcn", given["variant"], multi_label=graph.y.dim() == 2)
+        if given["hidden_channels"] == Settings.hidden_channels:  # as if it were not given
+            del given["hidden_channels"]
+        settings = resolve(shipped, with_fitting_width(shipped, given))
         settings, _ = find_factors(settings, graph, "lgdgcn", seed, device)
-        self.result_, self.trained_ = train_seed(graph, settings, "lgdgcn", seed, device)
+        self.history_: list[dict[str, float | None]] = []
+        self.result_, self.trained_ = train_seed(
+            graph, settings, "lgdgcn", seed, device, on_epoch=self._on_epoch
+        )
         for warning in self.result_.warnings:
             warnings.warn(warning, LGDWarning, stacklevel=2)
-        self.classes_ = np.asarray(self.trained_.classes)
-        self.factors_ = self.trained_.settings.num_factors
+        self._set_learned()
         self._graph, self._given_edges = graph, data.edge_index
         return self
 
-    def predict(self, data: Data | None = None) -> npt.NDArray[Any]:
-        """Return the class of every node, or a 0/1 label matrix ``[N, L]``."""
-        predicted = self._trained.task.predict(self._output(data).logits).cpu().numpy()
+    def _on_epoch(self, member: Member, report: EpochReport) -> None:
+        epoch = report.state.epoch
+        self.history_[epoch - 1 :] = [report.metrics]  # after a lack of memory it starts again
+        if self.verbose and (report.finished or epoch % int(self.verbose) == 0):
+            line = f"epoch {epoch}: loss {report.metrics['total']:.4f}"
+            if math.isfinite(report.state.best_score):
+                line += f", best validation {report.state.best_score:.4f}"
+            print(line)  # noqa: T201
+        for callback in self.callbacks:
+            callback(report)
+
+    def _set_learned(self) -> None:
+        self.classes_ = np.asarray(self.trained_.classes)
+        self.factors_ = self.trained_.settings.num_factors
+        self.n_features_in_ = self.trained_.in_channels
+
+    def predict(self, X: Any = None, *, edge_index: Any = None) -> npt.NDArray[Any]:
+        """Return the class of every node, or a 0/1 label matrix ``[N, L]``.
+
+        Args:
+            X: A graph, whose nodes may be new; by default the fitted one, or numbers of some of
+                its nodes. Or features ``[N, d]`` together with ``edge_index``.
+            edge_index: The edges ``[2, E]`` between the nodes whose features are ``X``.
+        """
+        predicted = self._trained.task.predict(self._logits(X, edge_index)).cpu().numpy()
         if self._trained.task.multi_label:
             return predicted.astype(np.int64)
         return np.asarray(self.classes_[predicted])
 
-    def predict_proba(self, data: Data | None = None) -> npt.NDArray[np.floating[Any]]:
-        """Return the probability of every class or label, ``[N, C]``."""
-        proba = self._trained.task.probabilities(self._output(data).logits)
-        return proba.cpu().numpy()
+    def predict_proba(
+        self, X: Any = None, *, edge_index: Any = None
+    ) -> npt.NDArray[np.floating[Any]]:
+        """Return the probability of every class or label, ``[N, C]``; see :meth:`predict`."""
+        logits = self._logits(X, edge_index)
+        return self._trained.task.probabilities(logits).cpu().numpy()
 
-    def transform(self, data: Data | None = None) -> npt.NDArray[np.floating[Any]]:
-        """Return the units of the last layer, ``[N, M, d]``."""
-        return self._output(data).layers[-1].units.cpu().numpy()
+    def transform(self, X: Any = None, *, edge_index: Any = None) -> npt.NDArray[np.floating[Any]]:
+        """Return the units of the last layer, ``[N, M, d]``; see :meth:`predict`."""
+        graph, nodes = self._read(X, edge_index)
+        return self._trained(graph).layers[-1].units.cpu()[nodes].numpy()
 
     def edge_factors(self, data: Data | None = None) -> npt.NDArray[np.floating[Any]]:
         """Return the probability that each factor explains each edge, ``[E, M]``.
@@ -139,14 +238,43 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         Rows follow the graph's own ``edge_index`` as it was given; self loops, which are not
         routed, are NaN.
         """
-        trained = self._trained
-        graph = self._canonical(data)
+        graph, _ = self._read(data if data is None else without(data), None)
         wanted = self._given_edges if data is None else data.edge_index
-        factors = trained(graph).layers[-1].edge_factors.cpu()
+        factors = self._trained(graph).layers[-1].edge_factors.cpu()
         return _rows_of(graph.edge_index, factors, wanted, graph.x.size(0)).numpy()
 
-    def score(self, data: Data | None = None, y: Any = None) -> float:
-        """Accuracy (or Micro-F1) on the test nodes.
+    def measure(self, data: Data | None = None) -> "list[Row]":
+        """Measure how well factors are told apart, as ``lgdgcn measure`` does: a row each."""
+        from lgdgcn.metrics.controls import measure
+
+        return measure(self._trained, self._labelled(data))
+
+    def explore(self, path: str | Path, data: Data | None = None) -> None:
+        """Write one HTML page to walk through the graph and its factors.
+
+        Args:
+            path: The file, such as ``page.html``.
+            data: A graph; the fitted one by default.
+        """
+        from lgdgcn.explorer.page import to_page
+        from lgdgcn.explorer.payload import check_size, payload
+
+        target, graph = check_target(Path(path)), self._labelled(data)
+        check_size(self._trained, graph)
+        result = getattr(self, "result_", None)
+        content = payload(
+            self._trained,
+            graph,
+            dataset=str(graph.get("name") or "graph"),
+            log=[json.dumps({"seed": 0, **row}) for row in getattr(self, "history_", [])],
+            scores={"validation": result.val, "test": result.test} if result else {},
+            measures=[dict(row) for row in self.measure(data)],
+            warnings=result.warnings if result else (),
+        )
+        write_text(target, to_page(content))
+
+    def score(self, X: Any = None, y: Any = None, *, edge_index: Any = None) -> float:
+        """Accuracy (or Micro-F1) on the test nodes, or on the nodes that are named.
 
         Where the graph names no test nodes, on those labelled nodes that :meth:`fit` has used
         neither for training nor for the choice of the epoch; where none are left this is an error.
@@ -154,56 +282,40 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         ``val_mask`` name, and warns where there are none.
 
         Args:
-            data: A graph; the fitted one by default.
+            X: A graph, node numbers or features, as for :meth:`predict`.
             y: Labels instead of the graph's own.
+            edge_index: The edges ``[2, E]`` between the nodes whose features are ``X``.
         """
         trained = self._trained
-        graph = self._canonical(data)
-        given = graph if data is None else data
+        if edge_index is not None:
+            X = Data(x=X, edge_index=edge_index)
+        graph, nodes = self._read(X, None)
+        if nodes is not _ALL:
+            return self._score_nodes(graph, nodes, y)
+        given = graph if X is None else X
         if y is not None:
-            given = _without(given, "y", "classes")
+            given = without(given, "y", "classes")
             given.y = y
-        elif data is not None and data.y is None:
+        elif X is not None and X.y is None:
             raise InputError("the graph has no labels to score; give y")
-        labelled = canonical(given, require_labels=False)
-        truth = _renumbered(labelled.y, labelled.classes, trained)
+        labelled = canonical(one_split(given, self.split), require_labels=False)
+        truth = renumbered(labelled.y, labelled.classes, trained)
         if not is_labelled(truth).any():
             raise InputError("the graph has no labelled nodes to score")
-        mask = self._unseen(labelled, truth)
+        mask = unseen_nodes(labelled, truth, getattr(self, "_graph", None))
         value = next(iter(trained.task.scores(trained(graph).logits.cpu(), truth, mask).values()))
         assert value is not None
         return value
 
-    def _unseen(self, graph: Data, truth: Tensor) -> Tensor:
-        """The nodes to score: test nodes, or else those the fit has not used."""
-        fitted = getattr(self, "_graph", None)
-        named = graph.train_mask | graph.val_mask
-        if fitted is not None:
-            used = fitted.train_mask | fitted.val_mask
-            named = used if _same_nodes(graph, fitted) else named & False
-        if graph.test_mask.any():
-            if fitted is not None and (shared := int((graph.test_mask & named).sum())):
-                warnings.warn(
-                    f"{shared} of the {int(graph.test_mask.sum())} test nodes were used by fit: "
-                    "the score says little of unseen nodes",
-                    LGDWarning,
-                    stacklevel=3,
-                )
-            return torch.as_tensor(graph.test_mask)
-        if fitted is None and not named.any():
-            warnings.warn(
-                "no test nodes are named: all labelled nodes are scored, with those the model was "
-                "trained on where they are among them; set test_mask",
-                LGDWarning,
-                stacklevel=3,
-            )
-        mask = torch.as_tensor(is_labelled(truth) & ~named)
-        if not mask.any():
-            raise InputError(
-                "there are no test nodes: fit has used every labelled node; "
-                "set test_mask, or give y with labels of other nodes"
-            )
-        return mask
+    def _score_nodes(self, graph: Data, nodes: Tensor, y: Any) -> float:
+        """Compare predictions with labels as scikit-learn does: an unknown class is an error."""
+        predicted = self.predict(nodes)
+        if y is None:
+            y = graph.y[nodes].numpy()
+            y = y if self._trained.task.multi_label else self.classes_[y]
+        if self._trained.task.multi_label:
+            return float(f1_score(y, predicted, average="micro", zero_division=0))
+        return float(accuracy_score(y, predicted))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one safetensors file (and its checksum).
@@ -224,8 +336,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         used = trained.settings.as_dict() | MODELS[trained.name].fixed
         settings = {key: value for key, value in used.items() if key in known}
         model = cls(**settings, device=device)
-        model.trained_, model.classes_ = trained, np.asarray(trained.classes)
-        model.factors_ = trained.settings.num_factors
+        model.trained_ = trained
+        model._set_learned()
         return model
 
     @property
@@ -234,57 +346,30 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             raise NotFittedError("this LGDClassifier is not fitted; call fit(data) first")
         return self.trained_
 
-    def _canonical(self, data: Data | None) -> Data:
-        if data is not None:  # labels, known or not to the model, have no part in what it says
-            return canonical(_without(data, "y", "classes"), require_labels=False)
+    def _read(self, X: Any, edge_index: Any) -> tuple[Data, Any]:
+        """The canonical graph to work on, and which of its nodes are asked for."""
+        _ = self._trained  # unfitted models say so before anything else
+        if edge_index is not None:
+            X = Data(x=X, edge_index=edge_index)
+        if isinstance(X, Data):  # labels, known or not to the model, have no part in what it says
+            data = without(one_split(X, self.split), "y", "classes")
+            return canonical(data, require_labels=False), _ALL
         if not hasattr(self, "_graph"):
             raise InputError("a loaded model keeps no graph; give one to this method")
-        return self._graph
+        return self._graph, _ALL if X is None else node_numbers(X, len(self._graph.x))
 
-    def _output(self, data: Data | None) -> NodeOutput:
-        trained = self._trained  # unfitted models say so before anything else
-        return trained(self._canonical(data))
+    def _logits(self, X: Any, edge_index: Any) -> Tensor:
+        graph, nodes = self._read(X, edge_index)
+        return self._trained(graph).logits.cpu()[nodes]
 
-
-def _without(data: Data, *keys: str) -> Data:
-    """Copy a graph, but not its tensors, leaving some attributes out."""
-    if not isinstance(data, Data):
-        raise InputError(f"expected a torch_geometric.data.Data, found {type(data).__name__}")
-    return Data(**{key: value for key, value in data.to_dict().items() if key not in keys})
-
-
-def _same_nodes(first: Data, second: Data) -> bool:
-    """Whether two canonical graphs have the same nodes, by their edges or else their features."""
-    if first.edge_index.numel():
-        same = first.x.size(0) == second.x.size(0)
-        return same and torch.equal(first.edge_index, second.edge_index)
-    features = [fingerprint(Data(x=data.x, edge_index=data.edge_index)) for data in (first, second)]
-    return features[0] == features[1]
-
-
-def _renumbered(y: Tensor, classes: list[Any], trained: TrainedModel) -> Tensor:
-    """Number canonical labels of any graph as the model's outputs are."""
-    if trained.task.multi_label:
-        if y.dim() == 1 or y.size(1) != trained.task.outputs:
-            columns = trained.task.outputs
-            raise InputError(f"y has shape {list(y.shape)}; the model knows {columns} labels")
-        numbered = list(range(trained.task.outputs))
-        if numbered in (classes, trained.classes):  # columns without names
-            return y
-        if sorted(map(str, classes)) != sorted(map(str, trained.classes)):
-            raise InputError(
-                f"the labels are {classes[:5]} and so on, those of the model {trained.classes[:5]}"
-            )
-        names = [str(name) for name in classes]
-        return y[:, [names.index(str(name)) for name in trained.classes]]
-    if y.dim() == 2:
-        raise InputError(f"y has shape {list(y.shape)}; the model knows one class per node")
-    number = {str(name): index for index, name in enumerate(trained.classes)}
-    for name in classes:
-        if str(name) not in number:
-            raise InputError(f"y holds {name!r}, which is not one of the model's classes")
-    index = torch.tensor([*(number[str(name)] for name in classes), -1])  # -1 stays -1
-    return index[y]
+    def _labelled(self, data: Data | None) -> Data:
+        """A canonical graph whose labels, where it has any, are numbered as the model's are."""
+        if data is None:
+            return self._read(None, None)[0]
+        graph = canonical(one_split(without(data), self.split), require_labels=False)
+        graph.y = renumbered(graph.y, graph.classes, self._trained)
+        graph.classes = self._trained.classes
+        return graph
 
 
 def _rows_of(edge_index: Tensor, values: Tensor, wanted: Tensor, nodes: int) -> Tensor:

@@ -40,6 +40,11 @@ def rows(text: str) -> dict[str, list[str]]:
     return {first: [cell.strip() for cell in others] for first, *others in lines}
 
 
+def widest_table(text: str) -> int:
+    """The width of the widest table that was printed, by the line below its headings."""
+    return max(len(line.rstrip()) for line in text.splitlines() if set(line.strip()) == {"─"})
+
+
 def call(*args: object) -> Outcome:
     """Run ``lgdgcn ARGS`` in this process."""
     out, err = io.StringIO(), io.StringIO()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from commands.runner import call, widest_table
 from lgdgcn.benchmark import run, worker
 from lgdgcn.benchmark.floor import SharpShape, WorkloadShape, count, count_sharp, floor
 from lgdgcn.benchmark.rows import ROWS
@@ -62,11 +63,32 @@ def test_tables_and_picture_with_what_is_left_out(quick, monkeypatch, capsys, tm
     bench(device="cpu", size="60", layers=None, scaling=True, as_json=False, folder=folder)
     text = capsys.readouterr().out
     assert "dense is left out: no room" in text
+    assert all(f"\n{row}: {what}\n" in text for row, what in ROWS.items())
+    assert widest_table(text) <= 80
     assert "dense stops before 2,000: no room" in text
     assert "Counted floor" in text
     series = json.loads((folder / "bench.json").read_text())["scaling"]
     assert [line["exponent"] for line in series] == [1.0, 1.0, None]
     assert (folder / "scaling.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_without_cora_a_generated_graph_is_measured(monkeypatch, tmp_path, is_here):
+    asked = []
+
+    def benchmark(work, on_start):
+        asked.append(work.size)
+        raise InputError("measured")
+
+    monkeypatch.setattr(run, "benchmark", benchmark)
+    monkeypatch.setenv("LGDGCN_DATA", str(tmp_path))
+    monkeypatch.setattr("lgdgcn.data.download.cache_dir", lambda: tmp_path / "cache")
+    if is_here:
+        (tmp_path / "cora.npz").touch()
+    outcome = call("bench")
+    assert asked == (["cora"] if is_here else ["2708"])
+    said = "cora is not here, so a generated graph of 2708 nodes is measured"
+    assert (said in outcome.err) is not is_here
 
 
 def test_a_fresh_process_measures_one_row():

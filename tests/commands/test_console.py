@@ -22,7 +22,7 @@ def shown(monkeypatch):
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", text.getvalue())
 
     def replace(terminal):
-        fake = Console(file=text, force_terminal=terminal, width=200, highlight=False)
+        fake = Console(file=text, force_terminal=terminal, width=80, highlight=False)
         monkeypatch.setattr(console, "_err", fake)
         return screen
 
@@ -34,14 +34,26 @@ def report(epoch, best=0.5, finished=False):
     return EpochReport(0, {"epoch": epoch, "total": 1.25}, state, finished)
 
 
-def test_several_runs_share_a_bar_and_early_stops_jump_to_their_end(shown):
+def test_several_runs_share_a_bar_that_fits(shown):
+    screen = shown(True)
+    with console.epoch_progress("LGD-GCN", 20) as on_epoch:
+        assert "compiling kernels, once" in screen()
+        for seed in range(20):
+            on_epoch(Member(Settings(epochs=1000), seed), report(4, 0.25 + seed % 2 / 2))
+    assert "LGD-GCN, 20 runs" in screen()
+    assert "80/20000" in screen()
+    assert "loss 1.25, val. 50.0, 0 done" in screen()
+    assert "…" not in screen()  # nothing is cut on 80 columns
+
+
+def test_the_bar_ends_at_the_last_epoch(shown):
     screen = shown(True)
     with console.epoch_progress("GCN", 2) as on_epoch:
         on_epoch(Member(SETTINGS, 0), report(4, 0.25))
-        on_epoch(Member(SETTINGS, 1), report(3, 0.75, finished=True))
-    assert "GCN, 2 runs" in screen()
-    assert "14/20" in screen()
-    assert "loss 1.250, best validation 50.0, 1 of 2 runs done" in screen()
+        on_epoch(Member(SETTINGS, 1), report(3, 0.75, finished=True))  # an early stop
+        on_epoch(Member(SETTINGS, 0), report(5, 0.25, finished=True))
+    assert "8/8" in screen()
+    assert "2 done" in screen()
 
 
 def test_a_run_without_validation_has_no_best(shown):
@@ -49,7 +61,7 @@ def test_a_run_without_validation_has_no_best(shown):
     with console.epoch_progress("GCN", 1) as on_epoch:
         on_epoch(Member(SETTINGS, 0), report(10, float("-inf"), finished=True))
     assert "10/10" in screen()
-    assert "best" not in screen()
+    assert "val." not in screen()
     assert "runs" not in screen()
 
 

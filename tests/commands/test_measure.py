@@ -3,7 +3,7 @@
 import json
 
 from commands.conftest import write_graph
-from commands.runner import call, content, train
+from commands.runner import call, content, train, widest_table
 from lgdgcn.metrics import MEASURES
 
 
@@ -17,6 +17,7 @@ def test_the_table_and_the_file(finished, tmp_path):
     for row in rows:
         assert row["title"] in outcome.out
         assert f"{row['value']:.4f}" in outcome.out
+    assert widest_table(outcome.out) <= 80
     assert content(folder) == before
     result = json.loads((folder / "result.json").read_text())
     values = {row["name"]: row["value"] for row in rows}
@@ -27,7 +28,10 @@ def test_without_a_name_it_lies_in_the_run_folder_until_that_is_trained_again(tm
     graph = write_graph(tmp_path / "graph")
     run = tmp_path / "run"
     assert train(run, graph=graph, epochs=2).code == 0
-    assert call("measure", run).code == 0
+    outcome = call("measure", run)
+    assert outcome.code == 0
+    assert "Routing entropy" in outcome.out
+    assert "Edge attribution" not in outcome.out  # nobody knows the true factors
     assert len(json.loads((run / "measure.json").read_text())) == len(MEASURES)
     (run / "explore.html").write_text("of the same model")
     assert train(run, "--overwrite", graph=graph, epochs=2).code == 0

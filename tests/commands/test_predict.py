@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from commands.conftest import CLASSES, write_graph
-from commands.runner import call, content, train
+from commands.runner import GRAPH, SMALL, call, content, train
+from lgdgcn.commands.finished_run import open_run
 from lgdgcn.commands.predict import joined
 
 
@@ -19,9 +20,12 @@ def unguarded(cell):
     return cell.removeprefix("'")
 
 
-def check_nodes(rows, count):
+KNOWN = ["true_label", "split"]
+
+
+def check_nodes(rows, count, known=KNOWN):
     assert len(rows) == count
-    assert list(rows[0]) == ["node", "label", "probability", "factor"]
+    assert list(rows[0]) == ["node", "label", "probability", "factor", *known]
     assert all(0 <= float(row["probability"]) <= 1 for row in rows)
     assert {row["factor"] for row in rows} <= {"1", "2"}
 
@@ -72,8 +76,86 @@ def test_another_graph_without_labels(mine, tmp_path):
     other = write_graph(tmp_path / "new", labels=False, nodes=15)
     outcome = call("predict", run, "--graph", other, "--out", tmp_path / "p.csv", "--edges")
     assert (outcome.code, outcome.err) == (0, "")
-    check_nodes(rows_of(tmp_path / "p.csv"), 15)
+    check_nodes(rows_of(tmp_path / "p.csv"), 15, known=[])
     assert {unguarded(row["label"]) for row in rows_of(tmp_path / "p.csv")} <= set(CLASSES)
+
+
+# In the run folder, and beside what is known
+
+
+def test_without_a_name_it_lies_in_the_run_folder_until_that_is_trained_again(tmp_path):
+    graph, run = write_graph(tmp_path / "graph"), tmp_path / "run"
+    assert train(run, graph=graph, epochs=2).code == 0
+    for _ in range(2):
+        outcome = call("predict", run, "--edges")
+        assert outcome.code == 0, outcome
+    assert f"24 nodes: {run / 'predictions.csv'}" in outcome.out
+    check_nodes(rows_of(run / "predictions.csv"), 24)
+    assert (run / "predictions-edges.csv").is_file()
+    call("predict", run, "--graph", graph).refused("--graph: name the file", "with --out")
+    assert train(run, "--overwrite", graph=graph, epochs=2).code == 0
+    assert not [name for name in content(run) if name.startswith("predictions")]
+
+
+def test_the_true_label_and_the_split_stand_beside_the_prediction(tmp_path):
+    graph, run = write_graph(tmp_path / "graph"), tmp_path / "run"
+    given = rows_of(graph / "nodes.csv")
+    given[3]["label"] = ""
+    with (graph / "nodes.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, given[0])
+        writer.writeheader()
+        writer.writerows(given)
+    assert train(run, graph=graph, epochs=2).code == 0
+    assert call("predict", run).code == 0
+    rows = rows_of(run / "predictions.csv")
+    assert [unguarded(row["true_label"]) for row in rows] == [row["label"] for row in given]
+    data = canonical_of(run)
+    for split in ("train", "val", "test"):
+        mask = [row["split"] == split for row in rows]
+        assert mask == data[f"{split}_mask"].tolist()
+    assert rows[3]["split"] == ""
+    _, text = predictions(run, graph, tmp_path / "p.csv")  # the same graph by its name
+    assert [row["true_label"] for row in csv.DictReader(text.splitlines())] == [
+        row["true_label"] for row in rows
+    ]
+
+
+def canonical_of(run):
+    return open_run(run, "cpu").data
+
+
+def test_the_split_is_that_of_the_seed_whose_model_was_kept(tmp_path):
+    args = ["train", GRAPH, "--split", "random", "--seeds", 2, "--epochs", 3, *SMALL]
+    run = tmp_path / "run"
+    assert call(*args, "--out", run).code == 0
+    assert call("predict", run).code == 0
+    rows = rows_of(run / "predictions.csv")
+    assert [row["split"] == "test" for row in rows] == canonical_of(run).test_mask.tolist()
+    sets = [set(row["true_label"].split("|")) for row in rows]
+    assert all(len(one) == 2 for one in sets)
+
+
+def test_labels_that_are_gone_do_not_stop_a_prediction(tmp_path):
+    graph, run = write_graph(tmp_path / "graph"), tmp_path / "run"
+    assert train(run, graph=graph, epochs=2).code == 0
+    write_graph(tmp_path / "new", labels=False)
+    (graph / "nodes.csv").write_bytes((tmp_path / "new/nodes.csv").read_bytes())
+    assert call("predict", run).code == 0
+    check_nodes(rows_of(run / "predictions.csv"), 24, known=[])
+
+
+def test_the_probability_of_every_class(mine, finished, tmp_path):
+    assert call("predict", mine[1], "--proba", "--out", tmp_path / "p.csv").code == 0
+    rows = rows_of(tmp_path / "p.csv")
+    names = list(rows[0])[-len(CLASSES) :]
+    assert names == [f"p:{name}" for name in sorted(CLASSES)]
+    for row in rows:
+        share = {name.removeprefix("p:"): float(row[name]) for name in names}
+        assert sum(share.values()) == pytest.approx(1, abs=1e-5)
+        assert max(share, key=share.get) == unguarded(row["label"])
+        assert max(share.values()) == float(row["probability"])
+    assert call("predict", finished[0], "--proba", "--out", tmp_path / "q.csv").code == 0
+    assert list(rows_of(tmp_path / "q.csv")[0])[-6:] == [f"p:{label}" for label in range(6)]
 
 
 def with_columns(graph, order, names=None):
@@ -215,7 +297,7 @@ def test_names_of_labels_come_back_whatever_is_in_them(tmp_path):
 def test_models_without_factors(finished, tmp_path):
     folder = finished[0] / "compared/gcn"
     assert call("predict", folder, "--out", tmp_path / "p.csv").code == 0
-    assert list(rows_of(tmp_path / "p.csv")[0]) == ["node", "label", "probability"]
+    assert list(rows_of(tmp_path / "p.csv")[0]) == ["node", "label", "probability", *KNOWN]
     call("predict", folder, "--edges", "--out", tmp_path / "q.csv").refused("--edges")
     assert not (tmp_path / "q.csv").exists()
 

@@ -1,6 +1,9 @@
 import dataclasses
 
-from commands.runner import call, rows
+from rich.console import Console
+
+from commands.runner import call, rows, widest_table
+from lgdgcn.commands import console
 from lgdgcn.config import Settings
 
 
@@ -11,3 +14,11 @@ def test_every_setting_is_listed():
     assert {field.name for field in dataclasses.fields(Settings)} <= set(keys)
     assert "knn, cknn" in outcome.out
     assert rows(outcome.out)["variant"][0] == "sharp"  # as train has it
+
+
+def test_on_a_terminal_only_their_meaning_is_wrapped(monkeypatch):
+    monkeypatch.setattr(console, "out", Console(highlight=False, width=80))
+    text = call("settings").out
+    assert widest_table(text) <= 80
+    assert {field.name for field in dataclasses.fields(Settings)} <= rows(text).keys()
+    assert "…" not in text

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from commands.conftest import CLASSES, write_graph
-from commands.runner import GRAPH, SMALL, call, content, result_of, rows, train
+from commands.runner import GRAPH, SMALL, call, content, result_of, rows, train, widest_table
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.train.checkpoint import load_weights
 from lgdgcn.train.run_folder import RunFolder
@@ -73,17 +73,40 @@ def test_the_result_says_what_was_run_and_how_well(finished):
     assert json.loads((folder / "compared/gcn/result.json").read_text())["factors"] == {}
 
 
-def test_the_table_shows_both_models(finished):
+def tables(text):
+    """The rows of both tables, scores and factors."""
+    scores, _, factors = text.partition("\nFactors")
+    return rows(scores), rows(factors)
+
+
+def test_the_tables_show_both_models(finished):
     folder, outcome = finished
     result = json.loads((folder / "result.json").read_text())
-    table = rows(outcome.out)
-    assert table["LGD-GCN (sharp)"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
-    assert f"{result['factors']['routing_entropy']:.4f}" in table["LGD-GCN (sharp)"]
-    assert len(table["GCN"]) == len(table["LGD-GCN (sharp)"])
-    assert f"{result['factors']['factor_usage']:.2f}" in table["LGD-GCN (sharp)"]
-    assert table["GCN"].count("–") == 5  # it has no factors to score
+    scores, factors = tables(outcome.out)
+    assert scores["LGD-GCN (sharp)"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
+    assert len(scores["GCN"]) == len(scores["LGD-GCN (sharp)"])
+    assert factors["LGD-GCN (sharp)"] == [
+        f"{100 * result['factors']['edge_attribution']:.1f}",
+        f"{result['factors']['routing_entropy']:.4f}",
+        f"{result['factors']['factor_usage']:.2f}",
+        f"{result['factors']['dci_disentanglement']:.3f}",
+        f"{result['factors']['correlation_ratio']:.2f}",
+    ]
+    assert "GCN" not in factors  # it has no factors to score
     assert "mean ± std of 2 seeds" in outcome.out
     assert f"run folder: {folder}" in outcome.out
+    assert widest_table(outcome.out) <= 80
+
+
+def test_columns_that_this_graph_can_never_fill_are_left_out(tmp_path):
+    graph = write_graph(tmp_path / "graph")  # whose true factors nobody knows
+    outcome = train(tmp_path / "run", graph=graph)
+    _, factors = tables(outcome.out)
+    assert len(factors["LGD-GCN (sharp)"]) == 3
+    assert "–" not in factors["LGD-GCN (sharp)"]
+    assert "edge attr." not in outcome.out
+    outcome = train(tmp_path / "other", "--model", "gcn", graph=graph)
+    assert "Factors" not in outcome.out
 
 
 def test_its_config_makes_the_same_run_again_bitwise(finished, tmp_path):
@@ -439,7 +462,7 @@ def test_warnings_are_printed_and_kept(tmp_path):
     assert any(line.startswith("seed 0: ") and "raise lr (now 1e-09)" in line for line in found)
     for line in found:
         assert outcome.out.count(f"warning: LGD-GCN (sharp): {line}\n") == 1
-    assert outcome.out.index("warning: LGD-GCN (sharp): ") > outcome.out.index("  GCN ")
+    assert outcome.out.index("warning: LGD-GCN (sharp): ") > outcome.out.index("\n GCN ")
     # resumed, the same is said again
     again = train(tmp_path / "run", *settings, "--resume", epochs=12)
     assert again.out == outcome.out

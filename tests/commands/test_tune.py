@@ -23,7 +23,7 @@ import torch
 from rich.console import Console
 
 from commands.conftest import write_graph
-from commands.runner import Outcome, call, content
+from commands.runner import Outcome, call, content, widest_table
 from commands.runner import rows as table_of
 from lgdgcn.commands import trial_table
 from lgdgcn.commands import tune as command
@@ -102,6 +102,7 @@ def test_what_it_leaves(tuned):
     assert from_toml(folder / f"out/{NAME}.toml")["lr"] in [
         float(f"{float(row['lr']):.4g}") for row in best
     ]
+    assert widest_table(outcome.out) <= 80
     winner, _ = table_of(outcome.out)["4 fresh seeds"]
     assert float(winner) == pytest.approx(100 * about["validation"], abs=0.06)
 

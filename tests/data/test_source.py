@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from commands.conftest import write_graph
-from commands.runner import GRAPH, call, rows
+from commands.runner import GRAPH, call, rows, widest_table
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 
@@ -65,7 +65,7 @@ def test_a_known_set_is_described(shared_data, monkeypatch):
         assert words in outcome.out
 
 
-def test_the_list_says_where_each_set_is(tmp_path, monkeypatch):
+def test_the_list_says_how_each_set_can_be_had(tmp_path, monkeypatch):
     place = tmp_path / "a folder with quite a long name, which is not cut"
     place.mkdir()
     (place / "karate_club.npz").touch()
@@ -74,9 +74,12 @@ def test_the_list_says_where_each_set_is(tmp_path, monkeypatch):
     outcome = call("data", "list")
     assert (outcome.code, outcome.err) == (0, "")
     table = rows(outcome.out)
-    assert table["karate_club"][-1] == str(place / "karate_club.npz")
-    assert table["flickr"][-1] == "not here"
-    assert table["synthetic"][-1] == "generated"
+    assert widest_table(outcome.out) <= 80
+    names = ("karate_club", "flickr", "cora", "synthetic")
+    assert [table[name][-1] for name in names] == ["here", "own file", "download", "generated"]
+    assert f"here: {place}\n" in outcome.out
+    assert "download: at first use, or with lgdgcn data get NAME\n" in outcome.out
+    assert "own file: put NAME.npz into the folder that $LGDGCN_DATA names\n" in outcome.out
 
 
 @pytest.mark.parametrize(

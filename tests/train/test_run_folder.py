@@ -123,7 +123,7 @@ def test_a_finished_run_is_kept(path):
         run.append_metrics({"epoch": 1})
         run.write_result({"mean": 0.5})
     before = names(path)
-    with pytest.raises(InputError, match=r"a finished run: add --resume .* another --out"):
+    with pytest.raises(InputError, match=r"a finished run: add --resume to print .* --overwrite"):
         RunFolder(path).__enter__()
     assert names(path) == before
     with RunFolder(path, resume=True) as run:

@@ -88,7 +88,10 @@ def test_it_says_how_well_factors_are_told_apart(tmp_path):
         ("synthetic", "disengcn", "paper", "synthetic-disengcn-paper"),
         (GRAPH.dataset, "mlp", None, "synthetic_nodes_60_factors_2_classes_3-mlp"),
         ("synthetic:average_degree=6.5", "gcn", None, "synthetic_average_degree_6.5-gcn"),
-        ("some/folder", "gcn", None, "graph-gcn"),
+        ("some/folder", "gcn", None, "folder-gcn"),
+        ("some/My (2nd) graph.v2", "gcn", None, "my_2nd_graph.v2-gcn"),
+        ("some/граф", "gcn", None, "graph-gcn"),
+        ("some/" + 255 * "x", "gcn", None, 100 * "x" + "-gcn"),
     ],
 )
 def test_its_name_is_the_one_that_is_looked_for(tmp_path, graph, model, variant, name):

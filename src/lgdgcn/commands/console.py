@@ -44,6 +44,7 @@ _width = None if sys.stdout.isatty() else 1000
 out = Console(highlight=False, markup=False, emoji=False, width=_width)
 _err = Console(stderr=True, highlight=False)
 _bar_shown = Lock()
+FIRST_EPOCH = "compiling kernels, once; first epoch"
 SHOWN_AFTER = 1.0  # seconds; what is done by then needs no bar
 
 
@@ -62,12 +63,15 @@ def plain(value: float | None, digits: int = 4) -> str:
 def print_table(
     title: str, header: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1
 ) -> None:
-    """Print a table, the first columns left, the others right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    """Print a table, the first columns left, the others right; headings fit 80 columns."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for number, name in enumerate(header):
-        table.add_column(name, justify="left" if number < text_columns else "right")
+        is_long = number == text_columns - 1 > 0  # the last column of text, which may be wrapped
+        left = number < text_columns
+        table.add_column(name, justify="left" if left else "right", no_wrap=not is_long)
     for row in rows:
         table.add_row(*row)
+    out.print(title, style="bold")
     out.print(table)
 
 
@@ -78,10 +82,13 @@ def print_warning(text: str) -> None:
 
 @contextmanager
 def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochReport], None]]":
-    """Show one bar for all runs on a terminal's standard error; early stops jump to their end."""
+    """Show one bar for all runs on a terminal's standard error.
+
+    The epochs that an early stop leaves out are not waited for: the bar ends at the last one.
+    """
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=12),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("[dim]{task.fields[note]}"),
@@ -91,24 +98,24 @@ def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochRe
         Progress(*columns, console=_err, transient=True, disable=not shown) as progress,
     ):
         text = label if runs == 1 else f"{label}, {runs} runs"
-        task = progress.add_task(text, total=None, note="")
+        task = progress.add_task(text, total=None, note=FIRST_EPOCH)
         done: dict[int, int] = {}
+        left: dict[int, int] = {}
         best: dict[int, float] = {}
-        finished: set[int] = set()
 
         def on_epoch(member: "Member", report: "EpochReport") -> None:
-            epochs = member.settings.epochs
-            done[member.seed] = epochs if report.finished else report.state.epoch
+            epochs, epoch = member.settings.epochs, report.state.epoch
+            done[member.seed] = epoch
+            left[member.seed] = 0 if report.finished else epochs - epoch
             best[member.seed] = report.state.best_score
-            if report.finished:
-                finished.add(member.seed)
-            note = f"loss {report.metrics['total']:.3f}"
+            note = f"loss {report.metrics['total']:.4g}"
             if all(math.isfinite(score) for score in best.values()):
-                note += f", best validation {percent(sum(best.values()) / len(best))}"
+                note += f", val. {percent(sum(best.values()) / len(best))}"
             if runs > 1:
-                note += f", {len(finished)} of {runs} runs done"
-            total = runs * epochs
-            progress.update(task, completed=sum(done.values()), total=total, note=note)
+                note += f", {list(left.values()).count(0)} done"
+            completed = sum(done.values())
+            total = completed + sum(left.values()) + (runs - len(done)) * epochs
+            progress.update(task, completed=completed, total=total, note=note)
 
         yield on_epoch
 

@@ -9,7 +9,7 @@ Examples:
 
   lgdgcn train cora --variant released --seeds 10
 
-  lgdgcn train my-graph/ --set factors=3 --set hidden_channels=48 --out runs/mine
+  lgdgcn train my-graph/ --factors 3 --epochs 500 --set dropout=0.3 --out runs/mine
 
   lgdgcn train cora --out runs/cora --resume
 """
@@ -17,7 +17,7 @@ Examples:
 PREDICT = """
 Examples:
 
-  lgdgcn predict runs/cora-lgdgcn --out predictions.csv
+  lgdgcn predict runs/cora-lgdgcn --proba
 
   lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
 """
@@ -43,7 +43,7 @@ Examples:
 
   lgdgcn tune cora --variant released --trials 200
 
-  lgdgcn tune my-graph/ --set factors=3 --set hidden_channels=48
+  lgdgcn tune my-graph/ --set factors=3
 
   lgdgcn tune my-graph/ --model gcn --trials 50 --space my-space.toml
 

@@ -46,5 +46,6 @@ def _print(title: str, rows: list[Row]) -> None:
             plain(row["permuted"]),
         ]
         for row in rows
+        if row["value"] is not None  # others need to know the true factors, or labels
     ]
     print_table(title, header, lines, text_columns=2)

@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Device", "Features", "Model", "Root", "Run", "Split"]
+__all__ = ["Device", "Features", "Model", "Root", "Run", "Split", "assigned"]
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Features = Annotated[
     str | None, typer.Option(help="Make features from the structure: degree or identity.")
 ]
-Model = Annotated[str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii or mlp.")]
+Model = Annotated[
+    str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii, grand or mlp.")
+]
 Root = Annotated[
     str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
 ]
@@ -19,3 +21,9 @@ Split = Annotated[
     str, typer.Option(help="standard, or random: another split of the same size per seed.")
 ]
 Run = Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")]
+
+
+def assigned(assignments: list[str] | None, **options: object) -> list[str]:
+    """What ``--set`` changes, and settings that have an option of their own, where it is given."""
+    own = [f"{name}={value}" for name, value in options.items() if value is not None]
+    return [*(assignments or []), *own]

@@ -1,56 +1,81 @@
 """``lgdgcn predict``: labels, probabilities and factors as CSV."""
 
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import print_warning
-from lgdgcn.commands.finished_run import open_run
+from lgdgcn.commands.finished_run import FinishedRun, open_run
+from lgdgcn.data.labels import SPLITS, is_labelled
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.models import NodeOutput
 from lgdgcn.storage import write_csv
+from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import routing_warning
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["joined", "predict"]
 
 
-def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str) -> None:
+def predict(
+    run: Path,
+    out: Path | None,
+    *,
+    graph: str | None,
+    edges: bool,
+    probabilities: bool,
+    device: str,
+) -> None:
     """Predict every node of the run's graph or of another one."""
+    if graph is not None and out is None:
+        raise InputError("--graph: name the file for another graph's predictions with --out")
     finished = open_run(run, device)
     trained, source = finished.trained, finished.source
     if graph is not None:
         source = GraphSource(graph, source.root, features=source.features)
-    finished.target(out, graph=source)
+    own = RunFolder(run).predictions
+    out = finished.target(out or own, own, graph=source)
+    edge_file = out.with_name(f"{out.stem}-edges.csv")
     if edges:
-        finished.target(out.with_name(f"{out.stem}-edges.csv"), graph=source)
-    data = source.load(require_labels=False)
+        finished.target(edge_file, RunFolder(run).edge_predictions, graph=source)
+    data = _own_graph(finished) if graph is None else source.load(require_labels=False)
     if source.features == "identity" and source is not finished.source:
         _check_same_nodes(finished.source.load(require_labels=False), data)
     output = trained(data)
     if edges and not output.layers:
         raise InputError("--edges: only lgdgcn and disengcn know the factors of an edge")
     ids = _ids(data)
-    factors = trained.dominant_factors(output)
-    header = ["node", "label", "probability"] + ([] if factors is None else ["factor"])
-    write_csv(out, header, _node_rows(trained, output, ids, factors))
+    columns = _columns(trained, output) | _known(data)
+    if probabilities:
+        columns |= _all_probabilities(trained, output)
+    write_csv(out, ["node", *columns], zip(ids, *columns.values(), strict=True))
     console.print(f"{len(ids)} nodes: {out}", soft_wrap=True)
     if edges:
-        path = out.with_name(f"{out.stem}-edges.csv")
         rows = list(_edge_rows(data, output, ids))
         count = trained.settings.num_factors
-        write_csv(path, ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))], rows)
-        console.print(f"{len(rows)} edges: {path}", soft_wrap=True)
+        header = ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))]
+        write_csv(edge_file, header, rows)
+        console.print(f"{len(rows)} edges: {edge_file}", soft_wrap=True)
     if output.layers:
         entropy = routing_entropy(output.layers[-1].edge_factors)
         if unrouted := routing_warning(entropy, trained.settings):
             print_warning(unrouted)
+
+
+def _own_graph(finished: FinishedRun) -> Data:
+    """The run's graph with its split; where labels or results are gone, what is left of it."""
+    try:
+        return finished.data
+    except InputError:
+        return finished.source.load(require_labels=False)
 
 
 def _ids(data: Data) -> list[Any]:
@@ -78,21 +103,55 @@ def joined(names: Iterable[Any]) -> str:
     return "|".join(str(name).replace("\\", "\\\\").replace("|", "\\|") for name in names)
 
 
-def _node_rows(
-    trained: TrainedModel, output: NodeOutput, ids: list[Any], factors: Tensor | None
-) -> Iterator[list[Any]]:
+def _columns(trained: TrainedModel, output: NodeOutput) -> dict[str, list[Any]]:
+    """What the model says of every node, by the name of the column."""
     probabilities = trained.task.probabilities(output.logits).cpu()
     predicted = trained.task.predict(output.logits).cpu()
-    for node, name in enumerate(ids):
-        if trained.task.multi_label:
-            chosen = predicted[node].nonzero().flatten().tolist()
-            label: Any = joined(trained.classes[c] for c in chosen)
-            probability = probabilities[node, chosen].min().item() if chosen else None
+    if trained.task.multi_label:
+        labels = _label_sets(predicted, trained.classes)
+        chosen = probabilities.masked_fill(~predicted.bool(), torch.inf).amin(1)
+    else:
+        labels = [trained.classes[number] for number in predicted.tolist()]
+        chosen = probabilities.amax(1)
+    shown = ["" if math.isinf(one) else f"{one:.6f}" for one in chosen.tolist()]
+    columns = {"label": labels, "probability": shown}
+    factors = trained.dominant_factors(output)
+    return columns if factors is None else columns | {"factor": [f + 1 for f in factors.tolist()]}
+
+
+def _known(data: Data) -> dict[str, list[Any]]:
+    """What the graph itself says of every node: columns are left out where it says nothing."""
+    columns: dict[str, list[Any]] = {}
+    labelled = is_labelled(data.y)
+    if labelled.any():
+        if data.y.dim() == 2:
+            names = _label_sets(data.y > 0, data.classes)
         else:
-            label = trained.classes[int(predicted[node])]
-            probability = probabilities[node].max().item()
-        cells = [name, label, "" if probability is None else f"{probability:.6f}"]
-        yield cells + ([] if factors is None else [int(factors[node]) + 1])
+            names = [data.classes[number] for number in data.y.tolist()]
+        known = zip(names, labelled.tolist(), strict=True)
+        columns["true_label"] = [name if has_label else "" for name, has_label in known]
+    masks = {split: data[f"{split}_mask"] for split in SPLITS}
+    if any(mask.any() for mask in masks.values()):
+        columns["split"] = [""] * len(data.y)
+        for split, mask in masks.items():
+            for node in mask.nonzero().flatten().tolist():
+                columns["split"][node] = split
+    return columns
+
+
+def _all_probabilities(trained: TrainedModel, output: NodeOutput) -> dict[str, list[Any]]:
+    """A column ``p:NAME`` for every class or label."""
+    by_class = trained.task.probabilities(output.logits).cpu().t().tolist()
+    return {
+        f"p:{name}": [f"{one:.6f}" for one in column]
+        for name, column in zip(trained.classes, by_class, strict=True)
+    }
+
+
+def _label_sets(chosen: Tensor, names: list[Any]) -> list[str]:
+    """The names of each node's labels, joined."""
+    return [joined(name for name, is_one in zip(names, row, strict=True) if is_one)
+            for row in chosen.tolist()]  # fmt: skip
 
 
 def _edge_rows(data: Data, output: NodeOutput, ids: list[Any]) -> Iterator[list[Any]]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from lgdgcn.commands.console import out, print_table
-from lgdgcn.data.registry import is_available
+from lgdgcn.data.catalogue import is_available
 from lgdgcn.errors import InputError, LGDWarning, StoppedError
 from lgdgcn.reproduce.cells import FULL, QUICK
 from lgdgcn.reproduce.exhibits import Exhibit, cells
@@ -100,7 +100,7 @@ def _print(exhibits: Sequence[Exhibit], results: Results) -> None:
         seconds = sum(run.seconds for run in runs)
         numbers = [str(len(own)), str(len(runs)), str(diverged), f"{seconds / 60:.1f}"]
         rows.append([exhibit.name, *numbers])
-    header = ["exhibit", "configu-\nrations", "trainings", "diverged", "minutes"]
+    header = ["exhibit", "configs", "trainings", "diverged", "minutes"]
     print_table("Reproduced; exhibits share trainings", header, rows)
 
 

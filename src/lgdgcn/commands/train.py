@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -30,6 +30,7 @@ from lgdgcn.config import (
     preset_note,
     resolve,
     to_toml,
+    with_fitting_width,
 )
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
@@ -56,6 +57,14 @@ __all__ = ["default_folder", "train"]
 
 Result = dict[str, Any]
 
+# What is printed of the factors: a heading, and how its numbers are shown.
+FACTOR_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
+    "edge_attribution": ("edge attr.\nin %", percent),
+    "routing_entropy": ("routing\nentropy", plain),
+    "factor_usage": ("factors\nin use", partial(plain, digits=2)),
+    "dci_disentanglement": ("DCI\ndisent.", partial(plain, digits=3)),
+    "correlation_ratio": ("correlation\nratio", partial(plain, digits=2)),
+}
 RUN_LENGTH = ("epochs", "patience", "checkpoint_every")  # settings that comparisons share
 VARIANTS = tuple(f"lgdgcn-{variant}" for variant in ("paper", "released", "sharp"))
 
@@ -107,7 +116,7 @@ def train(
     multi_label = load(0).y.dim() == 2
     used = own.get("variant") or (_variant_of(run) if resume else None) or default_variant(model)
     shipped = preset(source.preset_name, model, used, multi_label=multi_label)
-    settings = resolve({"variant": used}, shipped, own)
+    settings = resolve({"variant": used}, shipped, with_fitting_width(shipped, own))
     check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:
@@ -263,19 +272,12 @@ def _print(dataset: str, results: list[Result]) -> None:
     multi_label = results[0]["metric"] == "micro_f1"
     names = ["micro_f1", "macro_f1"] if multi_label else ["accuracy"]
     titles = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "accuracy": "accuracy"}
-    header = ["model", *(f"test\n{titles[name]}" for name in names), "valida-\ntion"]
-    header += ["edge attri-\nbution", "routing\nentropy", "factors\nin use"]
-    header += ["DCI disen-\ntanglement", "correla-\ntion ratio", "epochs"]
+    header = ["model", *(f"test\n{titles[name]}" for name in names), "validation", "epochs"]
     rows = []
     for result in results:
-        runs, factors = result["runs"], result["factors"]
+        runs = result["runs"]
         cells = [_mean([run["scores"]["test"].get(name) for run in runs]) for name in names]
         cells.append(_mean([run["val"] for run in runs]))
-        cells.append(percent(factors.get("edge_attribution")))
-        cells.append(plain(factors.get("routing_entropy"), 4))
-        cells.append(plain(factors.get("factor_usage"), 2))
-        cells.append(plain(factors.get("dci_disentanglement"), 3))
-        cells.append(plain(factors.get("correlation_ratio"), 2))
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
         rows.append([_name(result), *cells])
     count = len(results[0]["runs"])
@@ -283,10 +285,29 @@ def _print(dataset: str, results: list[Result]) -> None:
     if multi_label:
         title += f"; {_f1_caption(results)}"
     print_table(title, header, rows)
+    _print_factors(results, count)
     for result in results:
         model = f"{_name(result)}: " if len(results) > 1 else ""
         for warning in result.get("warnings", []):
             print_warning(model + warning)
+
+
+def _print_factors(results: list[Result], seeds: int) -> None:
+    """Print the measures of the models with factors; those no model has on this graph are not."""
+    known = [result for result in results if result["factors"]]
+    shown = {
+        name: show
+        for name, show in FACTOR_COLUMNS.items()
+        if any(result["factors"].get(name) is not None for result in known)
+    }
+    if not shown:
+        return
+    rows = [
+        [_name(result), *(show(result["factors"].get(name)) for name, (_, show) in shown.items())]
+        for result in known
+    ]
+    title = "Factors" + (" of the seed that is best on validation" if seeds > 1 else "")
+    print_table(title, ["model", *(heading for heading, _ in shown.values())], rows)
 
 
 def _f1_caption(results: list[Result]) -> str:

@@ -1,6 +1,33 @@
 """Graphs in: benchmark sets, the paper's synthetic graphs, a user's own files."""
 
-from lgdgcn.data.registry import DatasetInfo, available, get, info, load
-from lgdgcn.data.synthetic import synthetic_graph
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["DatasetInfo", "available", "get", "info", "load", "synthetic_graph"]
+from lgdgcn.data.catalogue import DatasetInfo, available, info
+
+if TYPE_CHECKING:
+    from lgdgcn.data.in_memory import from_networkx, from_pandas
+    from lgdgcn.data.registry import get, load
+    from lgdgcn.data.synthetic import synthetic_graph
+
+__all__ = [
+    "DatasetInfo",
+    "available",
+    "from_networkx",
+    "from_pandas",
+    "get",
+    "info",
+    "load",
+    "synthetic_graph",
+]
+
+_HOMES = {"from_networkx": "in_memory", "from_pandas": "in_memory", "get": "registry"}
+_HOMES |= {"load": "registry", "synthetic_graph": "synthetic"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what reads graphs on first use: to list them takes no torch."""
+    from importlib import import_module
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lgdgcn.data' has no attribute {name!r}")
+    return getattr(import_module(f"lgdgcn.data.{_HOMES[name]}"), name)

@@ -15,10 +15,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lgdgcn.data.planetoid import MAX_BYTES, file_names
 from lgdgcn.errors import InputError
 
-__all__ = ["SHA256", "cache_dir", "download_planetoid"]
+__all__ = [
+    "MAX_BYTES",
+    "PARTS",
+    "PLANETOID",
+    "SHA256",
+    "cache_dir",
+    "download_planetoid",
+    "file_names",
+]
+
+PLANETOID = ("cora", "citeseer", "pubmed")
+PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
+MAX_BYTES = 64 * 2**20  # of one file
 
 PLANETOID_URL = (
     "https://raw.githubusercontent.com/kimiyoung/planetoid/"
@@ -55,6 +66,11 @@ SHA256 = {
     "ind.pubmed.graph": "5b89f0036ca22909471f1e6558eb42fa06e0c730a577bde5b058b40638f81dc9",
     "ind.pubmed.test.index": "b101d421688bbaecbd82e8a18f1e282378d6830f3a37666f28ebc47f844341b5",
 }
+
+
+def file_names(name: str) -> list[str]:
+    """Return the names of the eight raw files of a planetoid set."""
+    return [f"ind.{name}.{part}" for part in PARTS]
 
 
 def cache_dir() -> Path:

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from lgdgcn.data.download import MAX_BYTES, PARTS, PLANETOID, file_names
 from lgdgcn.errors import InputError
 
 __all__ = ["MAX_BYTES", "PLANETOID", "file_names", "read_planetoid"]
-
-PLANETOID = ("cora", "citeseer", "pubmed")
-PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
-MAX_BYTES = 64 * 2**20
 
 _ALLOWED = {
     ("scipy.sparse.csr", "csr_matrix"),
@@ -56,11 +53,6 @@ class _Unpickler(pickle._Unpickler):
         if (module, name) not in _ALLOWED:
             raise InputError(f"it refers to {module}.{name}, which is not allowed in a data file")
         return _Record
-
-
-def file_names(name: str) -> list[str]:
-    """Return the names of the eight raw files of a planetoid set."""
-    return [f"ind.{name}.{part}" for part in PARTS]
 
 
 def read_planetoid(folder: Path, name: str) -> dict[str, Any]:

@@ -10,8 +10,9 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.config import parse_assignments
+from lgdgcn.data.catalogue import is_known
 from lgdgcn.data.labels import is_labelled
-from lgdgcn.data.registry import is_known, load
+from lgdgcn.data.registry import load
 from lgdgcn.data.splits import sized_split
 from lgdgcn.data.user_graph import read_graph
 from lgdgcn.data.validate import canonical, with_features

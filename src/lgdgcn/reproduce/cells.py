@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from lgdgcn.config import Settings, default_variant, preset, resolve, to_toml
-from lgdgcn.data.registry import has_label_sets
+from lgdgcn.data.catalogue import has_label_sets
 
 __all__ = ["FULL", "QUICK", "Cell", "Plan", "settings_line", "train_command"]
 

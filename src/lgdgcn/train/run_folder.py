@@ -1,9 +1,10 @@
 """The folder of one run: who may write to it, and what lies where.
 
 ``config.toml``, ``metrics.jsonl`` (one line per epoch), ``result.json``, ``model.safetensors``,
-``units.png`` and ``checkpoints/``; once asked for, ``measure.json`` and ``explore.html``; below
-``compared/`` a folder of the same kind for every model beside it. A run owns the files of these
-names, once ``config.toml`` says that it is a run, and nothing else.
+``units.png`` and ``checkpoints/``; once asked for, ``predictions.csv``, ``predictions-edges.csv``,
+``measure.json`` and ``explore.html``; below ``compared/`` a folder of the same kind for every model
+beside it. A run owns the files of these names, once ``config.toml`` says that it is a run, and
+nothing else.
 Everything that can be refused is refused before training.
 """
 
@@ -57,6 +58,8 @@ class RunFolder:
         self.result = self.path / "result.json"
         self.model = self.path / "model.safetensors"
         self.figure = self.path / "units.png"
+        self.predictions = self.path / "predictions.csv"
+        self.edge_predictions = self.path / "predictions-edges.csv"
         self.measures = self.path / "measure.json"
         self.page = self.path / "explore.html"
         self.checkpoints = self.path / "checkpoints"
@@ -100,7 +103,8 @@ class RunFolder:
     def _names(self) -> list[Path]:
         seal = self.model.with_name(self.model.name + ".sha256")
         written = [self.result, self.model, seal, self.figure, self.measures, self.page]
-        return [*written, self.metrics, self.config]
+        predicted = [self.predictions, self.edge_predictions]
+        return [*written, *predicted, self.metrics, self.config]
 
     # Entry
 
@@ -139,10 +143,12 @@ class RunFolder:
 
     def _refuse_to_replace(self, files: list[Path]) -> None:
         if not self.overwrite and self._is_worth_keeping(files):
-            what = "a finished" if self.result in files else "an unfinished"
+            finished = self.result in files
+            what = "a finished" if finished else "an unfinished"
+            aim = "print its results again" if finished else "go on with it"
             raise InputError(
-                f"{self.path} already holds {what} run: add --resume to go on with it, "
-                "--overwrite to replace it, or choose another --out"
+                f"{self.path} already holds {what} run: add --resume to {aim}, --overwrite to "
+                "replace it, or choose another --out"
             )
 
     def _has_begun(self, files: list[Path]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import optuna
 
-from lgdgcn.config import AUTO, Settings, check_value, resolve
+from lgdgcn.config import AUTO, Settings, check_value, nearest_width, resolve
 from lgdgcn.errors import InputError
 
 __all__ = ["Space", "default_space", "read_space"]
@@ -59,7 +59,7 @@ class Space:
         merged = {**self.settings, **params}
         factors = merged.get("factors", Settings.factors)
         hidden = merged.get("hidden_channels", Settings.hidden_channels)
-        merged["hidden_channels"] = factors * max(1, round(hidden / factors))
+        merged["hidden_channels"] = nearest_width(hidden, factors)
         return resolve(merged)
 
     def inside(self, settings: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,18 @@ def write_preset(
     *,
     multi_label: bool,
 ) -> Path:
-    """Write ``DATASET-MODEL[-VARIANT].toml`` into a folder and return its path."""
-    graph = problem.source.preset_name or "graph"
+    """Write ``GRAPH-MODEL[-VARIANT].toml`` into a folder and return its path."""
+    graph = problem.source.preset_name or _file_name(problem.source.name)
     variant = problem.space.settings.get("variant")
     names = preset_names(graph, problem.model, variant)
     path = folder / f"{names[1] if variant is None else names[0]}.toml"
     write_text(path, preset_text(problem, study, finalists, command, multi_label=multi_label))
     return path
+
+
+def _file_name(graph: str) -> str:
+    """The name of a user's graph, as far as it makes a name of a file."""
+    return re.sub(r"[^a-z0-9.]+", "_", graph.lower()).strip("._")[:100] or "graph"
 
 
 def preset_text(

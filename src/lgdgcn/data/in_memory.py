@@ -1,0 +1,215 @@
+"""Graphs that a Python program has in memory: of networkx, of pandas, and parts of a graph."""
+
+import csv
+import tempfile
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.data.features import canonical_features
+from lgdgcn.data.labels import SPLITS, canonical_labels, stratified_split
+from lgdgcn.data.user_graph import read_graph
+from lgdgcn.errors import InputError
+
+__all__ = [
+    "from_networkx",
+    "from_pandas",
+    "graph_to_fit",
+    "node_numbers",
+    "one_split",
+    "training_part",
+    "without",
+]
+
+MASKS = tuple(f"{part}_mask" for part in SPLITS)
+
+
+def from_networkx(graph: Any, label: str = "label") -> Data:
+    """Read a ``networkx`` graph as ``lgdgcn train`` reads a folder.
+
+    Args:
+        graph: Nodes are known by their names, written as text. Each attribute is a column, one of
+            several numbers (a list, an array) a column for each of them; ``split`` is ``train``,
+            ``val`` or ``test``. An attribute ``id`` is not read.
+        label: The attribute to predict.
+    """
+    names = {name: None for _, values in graph.nodes(data=True) for name in values}
+    columns: dict[str, list[Any]] = {"id": [str(node) for node in graph]}
+    for name in names:
+        if name != "id":
+            cells = [values.get(name) for _, values in graph.nodes(data=True)]
+            columns |= _columns("label" if name == label else str(name), cells)
+    edges = [(str(a), str(b), values.get("weight")) for a, b, values in graph.edges(data=True)]
+    if not graph.is_directed():
+        edges += [(b, a, weight) for a, b, weight in edges]
+    width = 3 if any(weight is not None for _, _, weight in edges) else 2
+    with tempfile.TemporaryDirectory() as folder:
+        place = _new_folder(folder)
+        _write(place / "nodes.csv", [*columns], zip(*columns.values(), strict=True))
+        header = ("source", "target", "weight")[:width]
+        _write(place / "edges.csv", header, (edge[:width] for edge in edges))
+        return _read(place)
+
+
+def from_pandas(nodes: Any, edges: Any, label: str = "label") -> Data:
+    """Read two tables of ``pandas`` as ``lgdgcn train`` reads ``nodes.csv`` and ``edges.csv``.
+
+    Args:
+        nodes: One row per node. Its column ``id`` names it, else the index of the table; ``split``
+            is ``train``, ``val`` or ``test``.
+        edges: The columns ``source`` and ``target`` name the ends of each edge, else the first two.
+        label: The column to predict.
+    """
+    if "id" not in nodes.columns:
+        nodes = nodes.rename_axis("id").reset_index()
+    if {"source", "target"} <= {*edges.columns}:
+        first = ["source", "target"]
+        edges = edges[first + [name for name in edges.columns if name not in first]]
+    names = ["source", "target", *edges.columns[2:]]
+    with tempfile.TemporaryDirectory() as folder:
+        place = _new_folder(folder)
+        nodes.rename(columns={label: "label"}).to_csv(place / "nodes.csv", index=False)
+        edges.set_axis(names, axis=1).to_csv(place / "edges.csv", index=False)
+        return _read(place)
+
+
+def _columns(name: str, cells: Sequence[Any]) -> dict[str, list[Any]]:
+    """One column, or one for each number of attributes that are vectors."""
+    vectors = [None if cell is None else np.asarray(cell) for cell in cells]
+    shapes = {vector.shape for vector in vectors if vector is not None}
+    if shapes == {()}:
+        return {name: list(cells)}
+    if len(shapes) != 1 or len(shape := shapes.pop()) != 1:
+        found = "differ in their lengths" if len(shapes) else f"have shape {list(shape)}"
+        raise InputError(f"node attributes {name!r} {found}; give each node as many numbers")
+    table = [[None] * shape[0] if vector is None else vector.tolist() for vector in vectors]
+    return {f"{name}_{i}": [row[i] for row in table] for i in range(shape[0])}
+
+
+def _new_folder(folder: str) -> Path:
+    place = Path(folder) / "graph"  # its name is the graph's
+    place.mkdir()
+    return place
+
+
+def _write(path: Path, header: Iterable[str], rows: Iterable[Sequence[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _read(folder: Path) -> Data:
+    """Read the tables; messages name them without the folder, which the user never sees."""
+    hidden = f"{folder.parent}/"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            graph = read_graph(folder, require_labels=False)
+        except InputError as error:
+            raise type(error)(str(error).replace(hidden, "")) from None
+    for one in caught:
+        warnings.warn(str(one.message).replace(hidden, ""), one.category, stacklevel=3)
+    if not any(graph[mask].any() for mask in MASKS):  # none is named: fit makes a split
+        for mask in MASKS:
+            del graph[mask]
+    return graph
+
+
+def one_split(data: Data, split: int) -> Data:
+    """The graph with one of its splits where masks have shape ``[N, splits]``, else itself."""
+    several = {
+        key: value for key in MASKS if (value := data.get(key)) is not None and np.ndim(value) == 2
+    }
+    for key, mask in several.items():
+        count = mask.shape[1]
+        if type(split) is not int or not 0 <= split < count:
+            raise InputError(f"split is {split!r}; {key} has {count} splits, 0 to {count - 1}")
+    if not several:
+        return data
+    return Data(**data.to_dict() | {key: mask[:, split] for key, mask in several.items()})
+
+
+def node_numbers(nodes: Any, num_nodes: int) -> Tensor:
+    """Node numbers ``[n]`` as scikit-learn hands them over, ``[n]`` or ``[n, 1]``, checked."""
+    array = np.asarray(nodes)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"X has shape {list(array.shape)} and type {array.dtype}; give a graph, node numbers, "
+            "or features together with edge_index"
+        )
+    if array.size and (array.min() < 0 or array.max() >= num_nodes):
+        wrong = int(array.min() if array.min() < 0 else array.max())
+        raise InputError(f"X names node {wrong}; the graph has nodes 0 to {num_nodes - 1}")
+    return torch.from_numpy(array.astype(np.int64))
+
+
+def _num_nodes(data: Data) -> int:
+    return int(canonical_features(data.get("x")).shape[0])
+
+
+def training_part(data: Data, nodes: Tensor, y: Any, seed: int) -> Data:
+    """The graph with labels of some nodes only, a fifth of them (by class) for validation.
+
+    Args:
+        data: A graph with ``x`` and ``edge_index``.
+        nodes: Node numbers ``[n]``, each once.
+        y: Their labels ``[n]`` or ``[n, L]``; the graph's own if ``None``.
+        seed: Of the choice of validation nodes.
+    """
+    total = _num_nodes(data)
+    if len({*nodes.tolist()}) < len(nodes):
+        raise InputError("X names a node twice; give every node number once")
+    if y is None:
+        own, classes = canonical_labels(data.get("y"), total, data.get("classes"))
+        y = own[nodes]
+    else:
+        y, classes = canonical_labels(y, len(nodes))
+    everywhere = torch.full((total, *y.shape[1:]), torch.nan if y.is_floating_point() else -1)
+    everywhere = everywhere.to(y.dtype)
+    everywhere[nodes] = y
+    masks = stratified_split(everywhere, seed)
+    masks["train_mask"] |= masks.pop("test_mask")
+    hidden = {"y", "classes", *MASKS, *(f"{part}_idx" for part in SPLITS)}
+    rest = {key: value for key, value in data.to_dict().items() if key not in hidden}
+    return Data(**rest, y=everywhere, classes=classes, **masks)
+
+
+def graph_to_fit(
+    X: Any, y: Any, edge_index: Any, bound: Data | None, split: int, seed: int
+) -> Data:
+    """The graph whose training and validation nodes are fitted; ``bound`` where X is none."""
+    if edge_index is not None:
+        return Data(x=X, edge_index=edge_index, y=y)
+    if X is not None and not isinstance(X, Data):
+        if bound is None:
+            raise InputError(
+                "fit needs the edges: give a torch_geometric.data.Data, features with edge_index, "
+                "or node numbers to LGDClassifier(graph=data)"
+            )
+        return training_part(bound, node_numbers(X, _num_nodes(without(bound))), y, seed)
+    if X is None and bound is None:
+        raise InputError("there is no graph; call fit(data), or LGDClassifier(graph=data).fit()")
+    given = without(bound if X is None else X)
+    data = one_split(given, split)
+    if data is given and split != 0:
+        raise InputError(f"split is {split!r}, but the graph has no masks of shape [N, splits]")
+    if y is not None:
+        data = without(data, "y", "classes")
+        data.y = y
+    return data
+
+
+def without(data: Data, *keys: str) -> Data:
+    """Copy a graph, but not its tensors, leaving some attributes out."""
+    if not isinstance(data, Data):
+        raise InputError(f"expected a torch_geometric.data.Data, found {type(data).__name__}")
+    return Data(**{key: value for key, value in data.to_dict().items() if key not in keys})

@@ -1,0 +1,202 @@
+"""Graphs of networkx and pandas, splits by number, and parts of a graph to train on."""
+
+import networkx
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.data.in_memory import (
+    from_networkx,
+    from_pandas,
+    node_numbers,
+    one_split,
+    training_part,
+)
+from lgdgcn.data.user_graph import read_graph
+from lgdgcn.errors import InputError, LGDWarning
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def path_graph(**more):
+    """a - b - c, two numbers and a class each."""
+    graph = networkx.Graph()
+    for number, (name, club) in enumerate(zip("abc", ("x", "y", "x"), strict=True)):
+        graph.add_node(name, size=number + 0.5, spin=[number, -number], club=club, **more)
+    graph.add_edges_from([("a", "b"), ("b", "c")])
+    return graph
+
+
+# networkx
+
+
+def test_a_networkx_graph_is_read_by_its_attributes():
+    data = from_networkx(path_graph(), label="club")
+    assert data.node_ids == ["a", "b", "c"]
+    assert data.feature_names == ["size", "spin_0", "spin_1"]
+    assert data.x.tolist() == [[0.5, 0, 0], [1.5, 1, -1], [2.5, 2, -2]]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert (data.classes, data.y.tolist(), data.name) == (["x", "y"], [0, 1, 0], "graph")
+    assert not any(mask in data for mask in MASKS)  # none is named
+
+
+def test_the_split_of_a_networkx_graph():
+    graph = path_graph()
+    for name, split in zip("abc", ("train", "val", "test"), strict=True):
+        graph.nodes[name]["split"] = split
+    data = from_networkx(graph, label="club")
+    assert [data[mask].tolist() for mask in MASKS] == torch.eye(3).bool().tolist()
+
+
+def test_a_networkx_graph_without_messages(recwarn):
+    from_networkx(path_graph(id=9), label="club")  # whose nodes have other names than their ids
+    assert not [str(one.message) for one in recwarn]
+
+
+def test_a_directed_networkx_graph_says_so():
+    graph = networkx.DiGraph(path_graph())
+    graph.remove_edge("a", "b")
+    with pytest.warns(LGDWarning, match="made undirected"):
+        assert from_networkx(graph, label="club").edge_index.size(1) == 4
+
+
+@pytest.mark.parametrize(
+    ("spin", "words"),
+    [([1.0], "'spin' differ in their lengths"), ("up", "'spin' differ in their lengths")],
+)
+def test_vectors_of_other_lengths_are_refused(spin, words):
+    graph = path_graph()
+    graph.nodes["b"]["spin"] = spin
+    with pytest.raises(InputError, match=words):
+        from_networkx(graph, label="club")
+
+
+def test_matrices_of_a_node_are_refused():
+    graph = path_graph()
+    for name in graph:
+        graph.nodes[name]["spin"] = [[1, 2], [3, 4]]
+    with pytest.raises(InputError, match=r"'spin' have shape \[2, 2\]"):
+        from_networkx(graph, label="club")
+
+
+def test_messages_do_not_name_a_folder_that_nobody_has_made():
+    graph = path_graph()
+    graph.nodes["b"]["size"] = float("inf")
+    with pytest.raises(InputError) as caught:
+        from_networkx(graph, label="club")
+    assert str(caught.value).startswith("graph/nodes.csv")
+
+
+# pandas
+
+
+def tables():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame(
+        {"id": ["a", "b", "c"], "size": [0.1, 1 / 3, 2.5], "club": ["x", "y", None]}
+    )
+    return nodes, pandas.DataFrame({"source": ["a", "b"], "target": ["b", "c"]})
+
+
+def test_tables_of_pandas(tmp_path):
+    nodes, edges = tables()
+    nodes.rename(columns={"club": "label"}).to_csv(tmp_path / "nodes.csv", index=False)
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    data, read = from_pandas(nodes, edges, label="club"), read_graph(tmp_path, None, False)
+    for key in ("x", "edge_index", "y"):
+        assert torch.equal(data[key], read[key])
+    assert (data.node_ids, data.classes) == (["a", "b", "c"], ["x", "y"])
+    assert (data.y.tolist(), data.feature_names) == ([0, 1, -1], ["size"])
+
+
+def test_the_index_names_nodes_and_columns_the_ends():
+    nodes, edges = tables()
+    edges = edges.assign(weight=[1, 2])[["weight", "target", "source"]]
+    data = from_pandas(nodes.set_index("id"), edges, label="club")
+    assert data.node_ids == ["a", "b", "c"]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    other = edges[["source", "target"]].set_axis(["left", "right"], axis=1)
+    assert torch.equal(from_pandas(nodes, other, "club").edge_index, data.edge_index)
+
+
+# Splits
+
+
+@pytest.mark.parametrize("kind", [torch.as_tensor, np.asarray])
+def test_one_of_several_splits(kind):
+    several = np.eye(3, dtype=bool)
+    other = several[::-1].copy()
+    data = Data(train_mask=kind(several), val_mask=kind(other), test_mask=kind(several[2]))
+    chosen = one_split(data, 2)
+    assert chosen.train_mask.tolist() == [False, False, True]
+    assert chosen.val_mask.tolist() == [True, False, False]
+    assert chosen.test_mask is data.test_mask  # the same for all splits
+    assert data.train_mask.shape == (3, 3)
+
+
+@pytest.mark.parametrize("split", [3, -1, None, 1.0, True])
+def test_a_split_that_is_not_there(split):
+    data = Data(train_mask=torch.eye(3).bool())
+    with pytest.raises(InputError, match=f"split is {split}; train_mask has 3 splits, 0 to 2"):
+        one_split(data, split)
+
+
+def test_a_single_split_stays():
+    data = Data(train_mask=torch.ones(3).bool())
+    assert one_split(data, 0) is one_split(data, 1) is data
+
+
+# Nodes
+
+
+@pytest.mark.parametrize("nodes", [[0, 2], np.array([[0], [2]]), torch.tensor([0, 2])])
+def test_node_numbers(nodes):
+    assert node_numbers(nodes, 3).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([0, 3], "X names node 3; the graph has nodes 0 to 2"),
+        ([-1], "X names node -1"),
+        ([0.5], "type float64; give a graph, node numbers, or features together with edge_index"),
+        (np.zeros((2, 2), int), r"X has shape \[2, 2\]"),
+        ([True, False, True], "type bool"),
+    ],
+)
+def test_what_are_no_node_numbers(nodes, words):
+    with pytest.raises(InputError, match=words):
+        node_numbers(nodes, 3)
+
+
+def test_a_part_to_train_on_hides_all_other_labels():
+    total = 20
+    y = torch.arange(total) % 2
+    data = Data(x=torch.zeros(total, 1), edge_index=torch.empty(2, 0).long(), y=y)
+    data.test_mask = torch.ones(total).bool()
+    nodes = torch.arange(1, 11)
+    part = training_part(data, nodes, None, seed=0)
+    assert part.y[nodes].tolist() == y[nodes].tolist()
+    assert (part.y[[0, *range(11, total)]] == -1).all()
+    assert "test_mask" not in part
+    assert (part.train_mask.sum(), part.val_mask.sum()) == (8, 2)
+    assert sorted(part.y[part.val_mask].tolist()) == [0, 1]  # by class
+    assert (part.train_mask | part.val_mask).nonzero().flatten().tolist() == nodes.tolist()
+    others = [training_part(data, nodes, None, seed) for seed in range(5)]
+    assert torch.equal(others[0].val_mask, part.val_mask)
+    assert len({tuple(one.val_mask.tolist()) for one in others}) > 1
+
+
+def test_labels_of_a_part_may_be_given():
+    data = Data(x=torch.zeros(6, 1), y=torch.zeros(6).long(), classes=["old"])
+    part = training_part(data, torch.tensor([4, 2]), np.array(["b", "a"]), seed=0)
+    assert (part.y.tolist(), part.classes) == ([-1, -1, 0, -1, 1, -1], ["a", "b"])
+    sets = training_part(data, torch.tensor([4, 2]), np.eye(2), seed=0)
+    assert sets.y[[4, 2]].tolist() == np.eye(2).tolist()
+    assert sets.y[[0, 1, 3, 5]].isnan().all()
+
+
+def test_a_node_is_named_once():
+    with pytest.raises(InputError, match="X names a node twice"):
+        training_part(Data(x=torch.zeros(6, 1)), torch.tensor([4, 4]), [0, 1], seed=0)

@@ -1,0 +1,255 @@
+"""LGDClassifier bound to a graph: nodes by number, scikit-learn's model selection, callbacks."""
+
+import warnings
+
+import networkx
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from lgdgcn import LGDClassifier
+from lgdgcn.errors import InputError
+from models.toy import toy_graph
+
+SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30, "k": 3}
+NODES = np.arange(36)
+
+pytestmark = pytest.mark.filterwarnings("ignore::lgdgcn.errors.LGDWarning")
+
+
+def bound(data=None, **params):
+    return LGDClassifier(graph=toy_graph() if data is None else data, **SMALL | params)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """Train and test nodes, and the model fitted on the former."""
+    train, test = train_test_split(NODES, stratify=toy_graph().y, random_state=0)
+    return train, test, bound(epochs=60).fit(train, toy_graph().y.numpy()[train])
+
+
+# Nodes by number
+
+
+def test_nodes_are_fitted_and_predicted_by_number(parts):
+    train, test, model = parts
+    y = toy_graph().y.numpy()
+    assert np.array_equal(model.predict(test), model.predict()[test])
+    assert np.array_equal(model.predict(test[:, None]), model.predict(test))
+    assert np.array_equal(model.predict_proba(test), model.predict_proba()[test])
+    assert np.array_equal(model.transform(test), model.transform()[test])
+    assert model.score(test, y[test]) == (model.predict(test) == y[test]).mean() > 0.7
+    used = model._graph.train_mask | model._graph.val_mask
+    assert sorted(used.nonzero().flatten().tolist()) == sorted(train)
+
+
+def test_hidden_labels_cannot_reach_training(parts):
+    train, test, model = parts
+    data = toy_graph()
+    data.y[test] = torch.arange(len(test)) % 3
+    other = bound(data, epochs=60).fit(train, data.y.numpy()[train])
+    assert np.array_equal(other.predict_proba(), model.predict_proba())
+    with_own = bound(data, epochs=60).fit(train)  # the graph's own labels of these nodes
+    assert np.array_equal(with_own.predict_proba(), model.predict_proba())
+
+
+def test_a_class_that_was_not_there_is_a_wrong_prediction(parts):
+    _, test, model = parts
+    assert model.score(test, np.full(len(test), 9)) == 0
+
+
+def test_without_a_graph_there_are_no_nodes():
+    model = LGDClassifier(**SMALL)
+    with pytest.raises(InputError, match=r"fit needs the edges: .* LGDClassifier\(graph=data\)"):
+        model.fit(NODES, toy_graph().y)
+    with pytest.raises(InputError, match=r"there is no graph; call fit\(data\)"):
+        model.fit()
+    with pytest.raises(InputError, match="x is missing"):
+        LGDClassifier(graph=Data(edge_index=toy_graph().edge_index)).fit(NODES, toy_graph().y)
+    with pytest.raises(InputError, match="X names node 36"):
+        bound().fit([0, 1, 36], [0, 1, 2])
+
+
+def test_the_bound_graph_is_fitted_by_default():
+    data = toy_graph()
+    assert np.array_equal(bound(data).fit().predict_proba(), fitted(data).predict_proba())
+    other = toy_graph(seed=4)
+    assert np.array_equal(bound(data).fit(other).predict_proba(), fitted(other).predict_proba())
+
+
+def fitted(data):
+    return LGDClassifier(**SMALL).fit(data)
+
+
+def test_a_word_is_the_setting():
+    model = LGDClassifier(graph="knn", **SMALL | {"epochs": 1})
+    assert model.fit(toy_graph()).trained_.settings.graph == "knn"
+    with pytest.raises(InputError, match="graph is 'ann'"):
+        LGDClassifier(graph="ann").fit(toy_graph())
+
+
+# Model selection
+
+
+def test_cross_validation():
+    data = toy_graph()
+    scores = cross_val_score(bound(data), NODES, data.y.numpy(), cv=3, error_score="raise")
+    assert scores.shape == (3,)
+    assert scores.mean() > 0.6
+    assert data.to_dict().keys() == toy_graph().to_dict().keys()
+
+
+def test_cross_validation_of_names_and_label_sets():
+    names = np.array(["x", "y", "z"])[toy_graph().y]
+    scores = cross_val_score(bound(), NODES, names, cv=2, error_score="raise")
+    assert scores.mean() > 0.5
+    data = toy_graph(multi_label=True)
+    scores = cross_val_score(bound(data), NODES, data.y.numpy(), cv=2, error_score="raise")
+    assert scores.mean() > 0.5
+
+
+def test_grid_search():
+    data = toy_graph()
+    grid = {"lr": [1e-9, 0.02], "hidden_channels": [8]}
+    search = GridSearchCV(bound(data, epochs=40), grid, cv=2, error_score="raise")
+    search.fit(NODES[:27], data.y.numpy()[:27])
+    assert search.best_params_["lr"] == 0.02
+    assert search.predict(NODES[27:]).shape == (9,)
+    assert search.best_estimator_.graph is data  # not a copy for each fit
+    assert search.n_features_in_ == 12
+
+
+def test_clones_share_the_graph():
+    model = bound(split=2, verbose=3)
+    other = clone(model)
+    assert other.graph is model.graph
+    assert other.get_params() == model.get_params()
+
+
+# Ways in
+
+
+def test_features_and_edges_apart():
+    data = toy_graph()
+    plain = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    model = LGDClassifier(**SMALL).fit(
+        data.x.numpy(), data.y.numpy(), edge_index=data.edge_index.numpy()
+    )
+    assert np.array_equal(model.predict_proba(), fitted(plain).predict_proba())
+    for method in ("predict", "predict_proba", "transform"):
+        again = getattr(model, method)(data.x, edge_index=data.edge_index)
+        assert np.array_equal(again, getattr(model, method)())
+    assert model.score(data.x, data.y, edge_index=data.edge_index) == model.score(plain)
+
+
+def test_the_split_is_chosen_by_number():
+    data = toy_graph()
+    for mask in ("train_mask", "val_mask", "test_mask"):
+        data[mask] = torch.stack([torch.zeros(36, dtype=torch.bool), data[mask]], dim=1)
+    model = LGDClassifier(split=1, **SMALL).fit(data)
+    assert np.array_equal(model.predict_proba(), fitted(toy_graph()).predict_proba())
+    assert model.score() == model.score(data) == fitted(toy_graph()).score()
+    with pytest.raises(InputError, match="split is 2; train_mask has 2 splits, 0 to 1"):
+        LGDClassifier(split=2, **SMALL).fit(data)
+    with pytest.raises(
+        InputError, match=r"split is 1, but the graph has no masks of shape \[N, sp"
+    ):
+        LGDClassifier(split=1, **SMALL).fit(toy_graph())
+    assert model.score(toy_graph()) == model.score()
+
+
+def test_a_networkx_graph():
+    graph = networkx.Graph(toy_graph().edge_index.t().tolist())
+    for node, (x, y) in enumerate(zip(toy_graph().x.tolist(), toy_graph().y.tolist(), strict=True)):
+        graph.add_node(node, x=x, kind="abc"[y])
+    model = LGDClassifier.from_networkx(graph, label="kind", **SMALL).fit()
+    assert list(model.classes_) == ["a", "b", "c"]
+    assert model.score() > 0.5
+    assert model.graph.feature_names[:2] == ["x_0", "x_1"]
+
+
+def test_tables_of_pandas():
+    pandas = pytest.importorskip("pandas")
+    data = toy_graph()
+    nodes = pandas.DataFrame(data.x.numpy()).rename(columns="f{}".format).assign(kind=data.y)
+    edges = pandas.DataFrame(data.edge_index.t().numpy())
+    model = LGDClassifier.from_pandas(nodes, edges, label="kind", **SMALL).fit()
+    plain = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    assert np.array_equal(model.predict_proba(), fitted(plain).predict_proba())
+
+
+# New nodes
+
+
+def test_nodes_that_were_not_there_in_training(parts):
+    model = parts[2]
+    data = toy_graph()
+    new = torch.rand(3, 12, generator=torch.Generator().manual_seed(0))
+    new[torch.arange(3), torch.arange(3)] += 1  # node 36 + c looks like class c and knows its nodes
+    ends = torch.tensor([[36 + c, c + 3 * i] for c in range(3) for i in range(4)]).t()
+    grown = Data(
+        x=torch.cat([data.x, new]), edge_index=torch.cat([data.edge_index, to_undirected(ends)], 1)
+    )
+    predicted = model.predict(grown)
+    assert predicted.shape == (39,)
+    assert predicted[36:].tolist() == [0, 1, 2]
+
+
+# Told while and after fitting
+
+
+def test_history_and_callbacks(capsys):
+    seen = []
+    model = bound(epochs=7, patience=100, verbose=3, callbacks=[seen.append]).fit()
+    assert [report.state.epoch for report in seen] == [1, 2, 3, 4, 5, 6, 7]
+    assert [report.finished for report in seen] == [False] * 6 + [True]
+    assert model.history_ == [report.metrics for report in seen]
+    assert [row["epoch"] for row in model.history_] == [1, 2, 3, 4, 5, 6, 7]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["epoch 3", "epoch 6", "epoch 7"]
+    assert "best validation" in lines[-1]
+    assert model.n_features_in_ == 12
+    model.set_params(verbose=0, epochs=2).fit()
+    assert len(model.history_) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_without_validation_nodes_none_are_spoken_of(capsys):
+    data = toy_graph()
+    data.val_mask[:] = False
+    bound(data, epochs=2, verbose=True).fit()
+    assert "validation" not in capsys.readouterr().out
+
+
+def test_measures(parts):
+    model = parts[2]
+    rows = {row["name"]: row["value"] for row in model.measure()}
+    assert 0 <= rows["routing_entropy"] <= 1
+    again = {row["name"]: row["value"] for row in model.measure(toy_graph())}
+    assert again["routing_entropy"] == pytest.approx(rows["routing_entropy"])
+
+
+def test_the_page(parts, tmp_path):
+    model = parts[2]
+    model.explore(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "<title>LGD-GCN" in text
+    assert "on graph</title>" in text
+    model.save(tmp_path / "model.safetensors")
+    loaded = LGDClassifier.load(tmp_path / "model.safetensors")
+    loaded.explore(str(tmp_path / "other.html"), toy_graph())
+    assert (tmp_path / "other.html").is_file()
+    with pytest.raises(InputError, match="keeps no graph"):
+        loaded.explore(tmp_path / "none.html")
+    with pytest.raises(InputError, match="absent"):
+        model.explore(tmp_path / "absent" / "page.html")
+
+
+def test_a_good_fit_by_number_warns_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bound(epochs=60).fit(NODES, toy_graph().y.numpy())
