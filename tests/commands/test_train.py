@@ -405,7 +405,7 @@ def test_label_sets_of_different_sizes(tmp_path):
     settings = ["--model", "mlp", "--set", "lr=0.03", "--set", "dropout=0.2"]
     outcome = train(tmp_path / "run", *settings, "--seeds", 2, graph=graph, epochs=60)
     assert outcome.code == 0
-    assert "F1 at the threshold tuned on validation (0." in outcome.out
+    assert "F1 at thresholds per label, tuned on validation (in common 0." in outcome.out
     assert "average precision see result.json" in " ".join(outcome.out.split())
     result = result_of(tmp_path / "run")
     assert result["metric"] == "micro_f1"

@@ -10,7 +10,8 @@ from lgdgcn.config import Settings
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
 from lgdgcn.train.loss import loss_terms
-from lgdgcn.train.task import Targets, Task, average_precision, best_threshold, f1_scores
+from lgdgcn.train.task import Targets, Task
+from lgdgcn.train.thresholds import label_cuts
 from literal import scores as literal
 from literal import voting
 from literal.seeds import seeds
@@ -81,9 +82,8 @@ def test_f1(seed, labels_per_node):
         for average in ("micro", "macro"):
             want = f1_score(y[mask], predicted, average=average, zero_division=0)
             assert got[f"{average}_f1{suffix}"] == pytest.approx(want)
-    assert f1_scores(torch.as_tensor(chosen), y[mask]) == pytest.approx(
-        literal.f1(chosen, y[mask].numpy())
-    )
+    micro, macro = literal.f1(chosen, y[mask].numpy())
+    assert (got["micro_f1"], got["macro_f1"]) == pytest.approx((micro, macro))
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -120,52 +120,21 @@ def test_the_epoch_is_chosen_by_a_score_that_no_threshold_stops():
     assert ranked[0] < ranked[1]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("levels", [0, 3], ids=["distinct", "many equal"])
-def test_average_precision(seed, levels):
-    logits, y, mask = multi(seed)
-    if levels:
-        logits = (logits * levels / 4).round()
-    scores, truth = logits[mask].flatten(), y[mask].flatten()
-    found = average_precision(scores, truth).item()
-    assert found == pytest.approx(literal.average_precision(scores.tolist(), truth.tolist()))
-    assert found == pytest.approx(average_precision_score(truth, scores))
-    stacked = average_precision(torch.stack([scores, -scores]), truth.expand(2, -1))
-    assert stacked.tolist() == [found, pytest.approx(average_precision_score(truth, -scores))]
-
-
-def test_average_precision_where_nothing_is_true():
-    assert average_precision(torch.rand(5), torch.zeros(5)) == 0
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("shift", [0, -6, 9])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_no_threshold_is_better_than_the_tuned_one(seed, shift, dtype):
-    logits, y, mask = multi(seed)
-    logits = (logits + shift).to(dtype)
-    task = Task(6, True).tuned(logits, y, mask)
-    best = literal.highest_micro_f1(logits[mask].tolist(), y[mask].numpy())
-    assert task.scores(logits, y, mask)["micro_f1"] == pytest.approx(best)
-    assert best >= Task(6, True).scores(logits, y, mask)["micro_f1"]
-
-
-def test_a_threshold_between_extreme_or_equal_scores():
-    truth = torch.tensor([[1, 0], [1, 0]])
-    for low, high in ((-1e4, 1e4), (-20.0, -10.0), (0.0, 1.0), (2.0, 2.0)):
-        logits = torch.tensor([[high, low], [high, low]])
-        threshold = best_threshold(logits, truth)
-        assert 0 < threshold < 1
-        predicted = Task(2, True, None, threshold).predict(logits)
-        assert predicted.all() if low == high else torch.equal(predicted, truth > 0)
-    assert best_threshold(logits, truth & False) == 0.5
-
-
 def test_only_sets_of_different_sizes_have_a_threshold():
     logits, y, mask = multi(0)
     for task in (Task(6, True, 2), Task(4, False)):
         assert task.tuned(logits, y, mask) is task
-    assert Task(6, True).tuned(logits, y, mask & False).threshold == 0.5
+    untuned = Task(6, True).tuned(logits, y, mask & False)
+    assert (untuned.threshold, untuned.label_thresholds) == (0.5, None)
+
+
+def test_labels_are_predicted_above_their_own_thresholds():
+    logits, y, mask = multi(0)
+    task = Task(6, True).tuned(logits, y, mask)
+    common, own = label_cuts(logits[mask], y[mask], mask[mask])
+    assert task.threshold == pytest.approx(float(common.sigmoid()))
+    assert torch.equal(task.predict(logits), logits > own)
+    assert len(set(task.label_thresholds)) > 1
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
@@ -176,7 +145,7 @@ def test_scores_of_sets_of_different_sizes(seed):
     scores = task.scores(logits, y, mask)
     own, truth = logits[mask].numpy(), y[mask].numpy()
     predicted = {
-        "": own > np.log(task.threshold / (1 - task.threshold)),
+        "": task.probabilities(logits[mask]).numpy() > task.label_thresholds,
         "_at_0.5": own > 0,
         "_with_true_set_size": literal.top_own(own, truth),
     }

@@ -300,7 +300,7 @@ def _f1_caption(results: list[Result]) -> str:
         return f"F1 at threshold 0.5, as there are no validation nodes to tune it on; {more}"
     low, high = f"{min(thresholds):.2g}", f"{max(thresholds):.2g}"
     tuned = low if low == high else f"{low} to {high}"
-    return f"F1 at the threshold tuned on validation ({tuned}); {more}"
+    return f"F1 at thresholds per label, tuned on validation (in common {tuned}); {more}"
 
 
 def _print_notes(dataset: str, results: list[Result], multi_label: bool) -> None:

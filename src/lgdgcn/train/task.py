@@ -10,14 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-__all__ = [
-    "Targets",
-    "Task",
-    "average_precision",
-    "best_threshold",
-    "f1_scores",
-    "selection_scores",
-]
+from lgdgcn.train.scores import average_precision, macro_f1, micro_f1
+from lgdgcn.train.thresholds import label_cuts
+
+__all__ = ["Targets", "Task", "selection_scores"]
 
 
 class Targets(NamedTuple):
@@ -74,12 +70,15 @@ class Task:
         labels_per_node: Size of that set where all training nodes agree on it. The set is then
             predicted as the highest scores (top-m).
         threshold: Where the sizes differ, the labels of a higher probability are predicted.
+        label_thresholds: The same for every label, where they were tuned
+            (:mod:`lgdgcn.train.thresholds`); ``threshold`` is then what they have in common.
     """
 
     outputs: int
     multi_label: bool
     labels_per_node: int | None = None
     threshold: float = 0.5
+    label_thresholds: tuple[float, ...] | None = None
 
     @classmethod
     def of(cls, data: Data) -> "Task":
@@ -134,9 +133,7 @@ class Task:
             ranked = torch.where(counted, logits, -torch.inf)
             return average_precision(ranked.flatten(-2), truth.expand_as(logits).flatten(-2))
         predicted = self.predict(logits) & counted
-        hits = (predicted & truth).sum((-1, -2)).double()
-        total = predicted.sum((-1, -2)) + truth.sum((-1, -2))
-        return 2 * hits / total.clamp_min(1)
+        return micro_f1(predicted, truth)
 
     def constant_score(self, targets: Targets) -> float:
         """The best :meth:`selection_score` of one answer for all nodes, of the first member.
@@ -154,10 +151,12 @@ class Task:
         return self.outputs * math.log(2) if self.multi_label else math.log(self.outputs)
 
     def tuned(self, logits: Tensor, y: Tensor, mask: Tensor) -> "Task":
-        """The same task with the best threshold on the nodes of ``mask``, where it has one."""
+        """The same task with the best thresholds on the nodes of ``mask``, where it has any."""
         if not self.sizes_differ or not mask.any():
             return self
-        return replace(self, threshold=best_threshold(logits[mask], y[mask]))
+        common, own = label_cuts(logits[mask], y[mask], mask[mask])
+        tuned = tuple(own.sigmoid().tolist())
+        return replace(self, threshold=float(common.sigmoid()), label_thresholds=tuned)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Turn scores into probabilities, ``[*, N, C]``."""
@@ -168,7 +167,9 @@ class Task:
         if not self.multi_label:
             return logits.argmax(-1)
         if self.labels_per_node is None:
-            return logits.double() > math.log(self.threshold / (1 - self.threshold))
+            thresholds = self.label_thresholds or (self.threshold,)
+            cuts = [math.log(threshold / (1 - threshold)) for threshold in thresholds]
+            return logits.double() > torch.tensor(cuts, dtype=torch.double, device=logits.device)
         chosen = logits.topk(self.labels_per_node, dim=-1).indices
         return torch.zeros_like(logits, dtype=torch.bool).scatter_(-1, chosen, True)
 
@@ -188,8 +189,8 @@ class Task:
             kinds["_with_true_set_size"] = rank < y.sum(1, keepdim=True)
         found: dict[str, float | None] = {}
         for suffix, predicted in kinds.items():
-            micro, macro = f1_scores(predicted, y)
-            found |= {f"micro_f1{suffix}": micro, f"macro_f1{suffix}": macro}
+            found[f"micro_f1{suffix}"] = micro_f1(predicted, y).item()
+            found[f"macro_f1{suffix}"] = macro_f1(predicted, y).item()
         if self.sizes_differ:
             found["average_precision"] = average_precision(logits.flatten(), y.flatten()).item()
         return found if len(y) else dict.fromkeys(found)
@@ -201,69 +202,3 @@ def selection_scores(tasks: Sequence[Task], logits: Tensor, targets: Targets) ->
     if len(scores) == 1:
         return scores[tasks[0]]
     return torch.stack([scores[task][row] for row, task in enumerate(tasks)])
-
-
-_LARGEST_LOGIT = 15.0  # of a threshold: its probability can still be told from 0 and 1
-
-
-def f1_scores(predicted: Tensor, truth: Tensor) -> tuple[float, float]:
-    """Micro and macro F1 of 0/1 label matrices; a label nobody has or predicts counts as 0.
-
-    Example:
-        >>> truth = torch.tensor([[1, 0], [1, 0]])
-        >>> f1_scores(torch.tensor([[1, 0], [0, 0]]), truth)
-        (0.6666666666666666, 0.3333333333333333)
-    """
-    hit = (predicted.bool() & truth.bool()).sum(0).double()  # [L]
-    total = (predicted.bool().sum(0) + truth.bool().sum(0)).double()
-    micro = 2 * hit.sum() / total.sum().clamp_min(1)
-    macro = (2 * hit / total.clamp_min(1)).mean()
-    return micro.item(), macro.item()
-
-
-def average_precision(scores: Tensor, truth: Tensor) -> Tensor:
-    """Precision at every true entry of a ranking, averaged; 0 where nothing is true.
-
-    Entries of one score share a rank, as in scikit-learn. All shapes are fixed and no value is
-    read by the host, so that a GPU can record it.
-
-    Args:
-        scores: Shape ``[*, n]``.
-        truth: Which entries are true. Shape ``[*, n]``.
-
-    Returns:
-        Shape ``[*]``, float64.
-
-    Example:
-        >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, 0, 1])).item()
-        0.8333333333333333
-    """
-    falling, order = (-scores).sort(dim=-1, stable=True)
-    hit = torch.take_along_dim(truth > 0, order, dim=-1)
-    rank = torch.searchsorted(falling, falling, right=True)  # entries of this score or higher
-    found = torch.take_along_dim(hit.cumsum(-1), rank - 1, dim=-1)
-    precision = found.double() / rank
-    return (precision * hit).sum(-1) / hit.sum(-1).clamp_min(1)
-
-
-def best_threshold(logits: Tensor, truth: Tensor) -> float:
-    """The probability above which labels are predicted for the highest Micro-F1.
-
-    Half way between two neighbouring scores, in the logits; 0.5 where no label is true.
-
-    Example:
-        >>> logits = torch.tensor([[-1.0, -2.0], [-4.0, -5.0]])
-        >>> round(best_threshold(logits, torch.tensor([[1, 1], [0, 0]])), 4)  # the logit -3
-        0.0474
-    """
-    scores = logits.double().clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT).flatten()
-    falling, order = scores.sort(descending=True, stable=True)
-    hit = (truth > 0).flatten()[order]
-    if not hit.any():
-        return 0.5
-    chosen = torch.arange(1, len(hit) + 1, device=hit.device)
-    f1 = 2 * hit.cumsum(0).double() / (chosen + hit.sum())
-    below = torch.cat([falling[1:], falling[-1:] - 1])
-    f1[falling == below] = -1  # no threshold tells equal scores apart
-    best = int(f1.argmax())
-    return float(((falling[best] + below[best]) / 2).sigmoid())
