@@ -12,7 +12,7 @@ import typer
 
 from lgdgcn import __version__
 from lgdgcn.commands import examples
-from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split
+from lgdgcn.commands.options import Device, Features, Metric, Model, Root, Run, Split
 from lgdgcn.errors import LGDError, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
@@ -94,6 +94,7 @@ def train(
             "lgdgcn-sharp are the variants of LGD-GCN.",
         ),
     ] = "",
+    metric: Metric = None,
     split: Split = "standard",
     features: Features = None,
     root: Root = None,
@@ -107,7 +108,7 @@ def train(
         model=model,
         variant=variant,
         seeds=seeds,
-        assignments=assignments or [],
+        assignments=_with_metric(assignments, metric),
         config=config,
         device=device,
         folder=out,
@@ -115,6 +116,11 @@ def train(
         overwrite=overwrite,
         compare=[name.strip() for name in compare.split(",") if name.strip()],
     )
+
+
+def _with_metric(assignments: list[str] | None, metric: str | None) -> list[str]:
+    """What ``--set`` changes, and ``--metric``, which is a setting too."""
+    return [*(assignments or []), *([] if metric is None else [f"metric={metric}"])]
 
 
 @app.command(epilog=examples.TUNE)
@@ -160,6 +166,7 @@ def tune(
             help="Folder for preset, plots and table.", show_default="runs/tune/DATASET-MODEL"
         ),
     ] = None,
+    metric: Metric = None,
     split: Split = "standard",
     features: Features = None,
     root: Root = None,
@@ -175,7 +182,7 @@ def tune(
         trials=trials,
         seeds=seeds,
         space=space,
-        assignments=assignments or [],
+        assignments=_with_metric(assignments, metric),
         storage=storage,
         workers=workers,
         resume=resume,

@@ -146,7 +146,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         return _rows_of(graph.edge_index, factors, wanted, graph.x.size(0)).numpy()
 
     def score(self, data: Data | None = None, y: Any = None) -> float:
-        """Accuracy (or Micro-F1) on the test nodes.
+        """The score ``metric`` on the test nodes, by default one that is fair to the labels.
 
         Where the graph names no test nodes, on those labelled nodes that :meth:`fit` has used
         neither for training nor for the choice of the epoch; where none are left this is an error.

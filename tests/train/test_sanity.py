@@ -133,7 +133,7 @@ def test_the_majority_class_is_said_to_be_nothing_learned():
     data = large_toy()
     data.y = torch.where(torch.rand(300, generator=torch.Generator().manual_seed(1)) < 0.9, 0, 1)
     data.x = data.x[:, 3:]  # which says nothing of the class
-    (warning,) = warnings_of(data, "mlp", epochs=30)
+    (warning,) = warnings_of(data, "mlp", epochs=30, metric="accuracy")
     assert "that of the most common class for every node" in warning
     assert "nothing was learned; lr may not fit (now 0.01)" in warning
 

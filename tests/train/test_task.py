@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import accuracy_score, average_precision_score, f1_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
@@ -52,7 +52,9 @@ def test_softmax_loss_and_accuracy(seed):
     predicted = logits.argmax(-1)
     assert torch.equal(task.predict(logits), predicted)
     want = accuracy_score(y[mask], predicted[mask])
-    assert task.scores(logits, y, mask) == {"accuracy": pytest.approx(want)}
+    scores = task.scores(logits, y, mask)
+    assert list(scores) == ["accuracy", "balanced_accuracy", "macro_f1"]
+    assert scores["accuracy"] == pytest.approx(want)
     torch.testing.assert_close(task.probabilities(logits).sum(1), torch.ones(30).double())
 
 
@@ -77,7 +79,7 @@ def test_f1(seed, labels_per_node):
     )
     assert np.array_equal(task.predict(logits[mask]), chosen)
     got = task.scores(logits, y, mask)
-    assert next(iter(got)) == task.metric == "micro_f1"
+    assert next(iter(got)) == task.metric
     for suffix, predicted in {"": chosen, "_at_0.5": half}.items():
         for average in ("micro", "macro"):
             want = f1_score(y[mask], predicted, average=average, zero_division=0)
@@ -102,7 +104,7 @@ def test_every_member_has_its_own_loss_and_score(example, task, shared):
     assert score.dtype == torch.float64
     for member, (own, mask) in enumerate(zip(logits, masks, strict=True)):
         scores = task.scores(own, y[0], mask)
-        assert score[member] == pytest.approx(scores[task.selection_metric])
+        assert score[member] == pytest.approx(scores[task.metric])
         torch.testing.assert_close(loss[member], loss_of(task, own, y[0], mask))
 
 
@@ -110,9 +112,9 @@ def test_every_member_has_its_own_loss_and_score(example, task, shared):
 
 
 def test_the_epoch_is_chosen_by_a_score_that_no_threshold_stops():
-    assert Task(6, True).selection_metric == "average_precision"
-    assert Task(6, True, 2).selection_metric == Task(6, True, 2).metric == "micro_f1"
-    assert Task(4, False).selection_metric == Task(4, False).metric == "accuracy"
+    assert Task(6, True).metric == "average_precision"
+    assert Task(6, True, 2).metric == "micro_f1"
+    assert Task(4, False).metric == "accuracy"
     logits, y, mask = multi(0)
     early, late = logits - 100, logits + 5 * y - 100  # at 0.5 both predict nothing
     targets = Targets.of([Data(y=y, part=mask)], "part")
@@ -155,6 +157,8 @@ def test_scores_of_sets_of_different_sizes(seed):
         for average in ("micro", "macro")
     }
     want["average_precision"] = average_precision_score(truth.ravel(), own.ravel())
+    both = (truth.min(0) == 0) & (truth.max(0) == 1)
+    want["roc_auc"] = roc_auc_score(truth[:, both], own[:, both])
     assert scores == pytest.approx(want)
     assert next(iter(scores)) == task.metric
 
@@ -173,18 +177,27 @@ def test_nothing_to_score_is_none(example, task):
 def graph(y, train=None):
     y = torch.as_tensor(y)
     mask = torch.ones(len(y), dtype=torch.bool) if train is None else torch.tensor(train)
-    return Data(y=y, train_mask=mask)
+    return Data(y=y, train_mask=mask, val_mask=~mask)
+
+
+def unlabelled(data):
+    """A graph whose nodes without a label are in no split."""
+    data.val_mask &= False
+    return data
 
 
 @pytest.mark.parametrize(
     ("data", "task"),
     [
-        (graph([0, 2, 1, -1]), Task(3, False)),
+        (unlabelled(graph([0, 2, 1, -1], [True, True, True, False])), Task(3, False)),
         (graph([[1.0, 0, 1], [0, 1, 1]]), Task(3, True, 2)),
         (graph([[1.0, 0, 1], [0, 1, 0]]), Task(3, True, None)),
-        (graph([[1.0, 0, 1], [0, 1, 0]], [True, False]), Task(3, True, 2)),
+        (
+            graph([[1.0, 0, 1], [0, 1, 0]], [True, False]),
+            Task(3, True, 2, metric="average_precision"),
+        ),
         (graph([[0.0, 0, 0], [0, 0, 0]]), Task(3, True, None)),
-        (graph([[1.0, 0], [torch.nan, torch.nan]], [True, False]), Task(2, True, 1)),
+        (unlabelled(graph([[1.0, 0], [torch.nan, torch.nan]], [True, False])), Task(2, True, 1)),
     ],
     ids=["classes", "same number", "other numbers", "training nodes only", "none", "unlabelled"],
 )

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from lgdgcn.config import LOSS_WEIGHTS, Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import NodeOutput, settings_of
+from lgdgcn.train.scores import METRICS
 from lgdgcn.train.state import TrainState
 from lgdgcn.train.task import Targets
 from lgdgcn.train.trained import TrainedModel
@@ -25,11 +26,6 @@ _FEW_EPOCHS = 10  # in which a score may well stay what it is
 _UNROUTED = 0.99  # routing entropy above which edges are not given to factors
 _UNUSED = 0.01  # share of the edges below which a factor is not needed
 _COLLAPSED = 1.5  # effective number of classes below which nearly all nodes share one
-_TITLES = {
-    "accuracy": "accuracy",
-    "micro_f1": "Micro-F1",
-    "average_precision": "average precision",
-}
 
 
 def sanity_warnings(
@@ -56,7 +52,7 @@ def sanity_warnings(
     if state.epoch < _FEW_EPOCHS:
         unknown = f"train for more epochs (now {state.epoch})"
     cause = likely_cause(trained.settings, graph.x, trained.name, unknown)
-    title = f"{'validation' if split == 'val' else 'training'} {_TITLES[task.selection_metric]}"
+    title = f"{'validation' if split == 'val' else 'training'} {METRICS[task.metric]}"
     answer = "the same labels" if task.multi_label else "the most common class"
     compared = (
         f"the {title} of the kept epoch is {100 * score:.1f} %, that of {answer} for every node "

@@ -12,9 +12,9 @@ __all__ = [
     "average_precision",
     "balanced_accuracy",
     "macro_f1",
-    "mean_where",
     "micro_f1",
     "roc_auc",
+    "score",
 ]
 
 METRICS = {
@@ -26,6 +26,43 @@ METRICS = {
     "average_precision": "average precision",
 }
 """The title of every score that may choose the epoch to keep, by its name."""
+
+RANKINGS = ("roc_auc", "average_precision")  # which need no prediction
+
+
+def score(
+    metric: str, predicted: Tensor | None, ranking: Tensor, truth: Tensor, *, one_each: bool
+) -> Tensor:
+    """One of :data:`METRICS`.
+
+    ROC-AUC is the mean over classes, each against the rest, or over labels. Average precision is
+    that of all pairs of a node and a label together, and of classes the mean.
+
+    Args:
+        metric: Its name.
+        predicted: Classes or labels that are predicted, ``[*, n, C]``; ``None`` for a ranking.
+        ranking: The higher, the likelier; ``-inf`` for filling. Shape ``[*, n, C]``.
+        truth: Which are true, none of filling. Shape ``[*, n, C]``.
+        one_each: Whether every node has one class, and not a set of labels.
+
+    Returns:
+        Shape ``[*]``, float64.
+    """
+    if metric in RANKINGS:
+        if metric == "average_precision" and not one_each:
+            return average_precision(ranking.flatten(-2), truth.flatten(-2))
+        rows = ranking.mT.contiguous(), truth.mT.contiguous()  # [*, C, n]
+        known = truth.sum(-2)
+        if metric == "average_precision":
+            return _mean(average_precision(*rows), known > 0)
+        both = (known > 0) & (known < (ranking > -torch.inf).sum(-2))
+        return _mean(roc_auc(*rows), both)
+    assert predicted is not None
+    if metric == "macro_f1":
+        return macro_f1(predicted, truth, only_present=one_each)
+    if metric == "balanced_accuracy":
+        return balanced_accuracy(predicted, truth)
+    return micro_f1(predicted, truth)  # with one class each it is the accuracy
 
 
 def micro_f1(predicted: Tensor, truth: Tensor) -> Tensor:
@@ -53,7 +90,7 @@ def macro_f1(predicted: Tensor, truth: Tensor, *, only_present: bool = False) ->
         0.3333333333333333
     """
     hit, total = _counts(predicted, truth)
-    return mean_where(2 * hit / total.clamp_min(1), (total > 0) | (not only_present))
+    return _mean(2 * hit / total.clamp_min(1), (total > 0) | (not only_present))
 
 
 def balanced_accuracy(predicted: Tensor, truth: Tensor) -> Tensor:
@@ -68,7 +105,7 @@ def balanced_accuracy(predicted: Tensor, truth: Tensor) -> Tensor:
     """
     hit, _ = _counts(predicted, truth)
     size = truth.bool().sum(-2)
-    return mean_where(hit / size.clamp_min(1), size > 0)
+    return _mean(hit / size.clamp_min(1), size > 0)
 
 
 def average_precision(scores: Tensor, truth: Tensor) -> Tensor:
@@ -124,9 +161,9 @@ def roc_auc(scores: Tensor, truth: Tensor) -> Tensor:
     return torch.where(true * false > 0, pairs / (true * false).clamp_min(1), 0.5)
 
 
-def mean_where(values: Tensor, kept: Tensor) -> Tensor:
+def _mean(values: Tensor, kept: Tensor) -> Tensor:
     """Mean of the values that are kept, ``[*, L] -> [*]``; 0 where there are none."""
-    return (values * kept).sum(-1) / kept.expand_as(values).sum(-1).clamp_min(1)
+    return (values * kept).sum(-1) / kept.sum(-1).clamp_min(1)
 
 
 def _counts(predicted: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.train.scores import average_precision, macro_f1, micro_f1
+from lgdgcn.config import AUTO
+from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.scores import RANKINGS, macro_f1, micro_f1, score
 from lgdgcn.train.thresholds import label_cuts
 
 __all__ = ["Targets", "Task", "selection_scores"]
@@ -72,6 +74,8 @@ class Task:
         threshold: Where the sizes differ, the labels of a higher probability are predicted.
         label_thresholds: The same for every label, where they were tuned
             (:mod:`lgdgcn.train.thresholds`); ``threshold`` is then what they have in common.
+        metric: Name of the score that chooses the epoch to keep and is the headline, a key of
+            :data:`~lgdgcn.train.scores.METRICS`; the usual one of such labels if empty.
     """
 
     outputs: int
@@ -79,36 +83,29 @@ class Task:
     labels_per_node: int | None = None
     threshold: float = 0.5
     label_thresholds: tuple[float, ...] | None = None
+    metric: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.metric:
+            of_sets = "average_precision" if self.sizes_differ else "micro_f1"
+            object.__setattr__(self, "metric", of_sets if self.multi_label else "accuracy")
 
     @classmethod
-    def of(cls, data: Data) -> "Task":
-        """Read the task off the labels."""
-        y: Tensor = data.y
+    def of(cls, data: Data, metric: str = AUTO) -> "Task":
+        """Read the task off the labels; the score may be named (:func:`choose_metric`)."""
+        y, chosen = data.y, choose_metric(data, metric).metric
         if y.dim() == 1:
             classes = getattr(data, "classes", None)
-            return cls(len(classes) if classes is not None else int(y.max()) + 1, False)
+            outputs = len(classes) if classes is not None else int(y.max()) + 1
+            return cls(outputs, False, metric=chosen)
         sizes = y[data.train_mask].sum(1)
         same = sizes.numel() > 0 and bool((sizes == sizes[0]).all()) and sizes[0] > 0
-        return cls(y.size(1), True, int(sizes[0]) if same else None)
-
-    @property
-    def metric(self) -> str:
-        """Name of the headline score, the first of :meth:`scores`."""
-        return "micro_f1" if self.multi_label else "accuracy"
+        return cls(y.size(1), True, int(sizes[0]) if same else None, metric=chosen)
 
     @property
     def sizes_differ(self) -> bool:
-        """Whether nodes have label sets of different sizes, predicted by a threshold."""
+        """Whether nodes have label sets of different sizes, predicted by thresholds."""
         return self.multi_label and self.labels_per_node is None
-
-    @property
-    def selection_metric(self) -> str:
-        """Name of the score that chooses the epoch to keep.
-
-        Not F1 where a threshold is needed: at 0.5 it is 0 for as long as no label is probable, and
-        the threshold is only tuned when training is over.
-        """
-        return "average_precision" if self.sizes_differ else self.metric
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
         """Mean loss over the target nodes, ``[R, n, C] -> [R]``.
@@ -124,16 +121,46 @@ class Task:
         return targets.mean(loss)
 
     def selection_score(self, logits: Tensor, targets: Targets) -> Tensor:
-        """The :attr:`selection_metric` on the target nodes, ``[R, n, C] -> [R]`` in float64."""
-        if not self.multi_label:
+        """The :attr:`metric` on the target nodes, ``[R, n, C] -> [R]`` in float64.
+
+        Where label sets differ in size, F1 is that of the best thresholds for these scores: they
+        are tuned when training is over, and at 0.5 no label may be predicted for many epochs.
+        """
+        if self.metric == "accuracy":
             return targets.mean((self.predict(logits) == targets.y).double())
-        counted = targets.weight.unsqueeze(-1) > 0
-        truth = (targets.y > 0) & counted
-        if self.sizes_differ:
-            ranked = torch.where(counted, logits, -torch.inf)
-            return average_precision(ranked.flatten(-2), truth.expand_as(logits).flatten(-2))
-        predicted = self.predict(logits) & counted
-        return micro_f1(predicted, truth)
+        counted = targets.weight > 0
+        predicted = None
+        if self.sizes_differ and self.metric not in RANKINGS:
+            _, cuts = label_cuts(logits, targets.y, counted)
+            predicted = logits.double() > cuts.unsqueeze(-2)
+        return self._score(self.metric, logits, targets.y, counted, predicted)
+
+    def _score(
+        self,
+        metric: str,
+        logits: Tensor,
+        y: Tensor,
+        counted: Tensor,
+        predicted: Tensor | None = None,
+    ) -> Tensor:
+        """A score of the nodes that count, ``[*, n, C] -> [*]``, of given label sets or its own."""
+        counted = counted.unsqueeze(-1)
+        if metric in RANKINGS:
+            predicted = None
+        elif self.multi_label:
+            predicted = (self.predict(logits) if predicted is None else predicted) & counted
+        else:
+            predicted = self._one_hot(self.predict(logits)) & counted
+        truth = y > 0 if self.multi_label else self._one_hot(y)
+        truth = (truth & counted).expand_as(logits)
+        # a class is ranked by its probability; that of a label is in the order of its score
+        ranking = logits if self.multi_label else logits.double().log_softmax(-1)
+        ranking = torch.where(counted, ranking, -torch.inf)
+        return score(metric, predicted, ranking, truth, one_each=not self.multi_label)
+
+    def _one_hot(self, classes: Tensor) -> Tensor:
+        """Class numbers ``[*]`` as ``[*, C]``, without a look at any of them."""
+        return classes.unsqueeze(-1) == torch.arange(self.outputs, device=classes.device)
 
     def constant_score(self, targets: Targets) -> float:
         """The best :meth:`selection_score` of one answer for all nodes, of the first member.
@@ -141,8 +168,14 @@ class Task:
         That is the most common class, or the labels by how common they are.
         """
         y = targets.y[:1]
-        common = y.sum(1) if self.multi_label else F.one_hot(y, self.outputs).sum(1)  # [1, C]
-        same = common.double().unsqueeze(1).expand(-1, y.size(1), -1)
+        common = y.sum(1) if self.multi_label else self._one_hot(y).sum(1)  # [1, C]
+        if self.sizes_differ and self.metric not in RANKINGS:  # all or none have a label
+            sizes, nodes = common[0].double().sort(descending=True).values, y.size(1)
+            if self.metric == "macro_f1":
+                return float((2 * sizes / (sizes + nodes)).mean())
+            chosen = nodes * torch.arange(1, len(sizes) + 1, device=y.device)
+            return float((2 * sizes.cumsum(0) / (chosen + sizes.sum())).max())
+        same = (common / y.size(1)).double().unsqueeze(1).expand(-1, y.size(1), -1)
         return float(self.selection_score(same, targets)[0])
 
     @property
@@ -180,19 +213,24 @@ class Task:
         highest-scoring labels as it has: a protocol of the literature that needs to know the sizes.
         """
         logits, y = logits[mask], y[mask]
+        counted = mask[mask]
+        found: dict[str, float | None] = {}
+        found[self.metric] = self._score(self.metric, logits, y, counted).item()
         if not self.multi_label:
-            right = (self.predict(logits) == y).double()
-            return {"accuracy": right.mean().item() if len(y) else None}
+            others = ["accuracy", "balanced_accuracy", "macro_f1"]
+            others += ["roc_auc"] if self.outputs == 2 else []
+            found |= {name: self._score(name, logits, y, counted).item() for name in others}
+            return found if len(y) else dict.fromkeys(found)
         kinds = {"": self.predict(logits), "_at_0.5": logits > 0}
         if self.sizes_differ:
             rank = logits.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
             kinds["_with_true_set_size"] = rank < y.sum(1, keepdim=True)
-        found: dict[str, float | None] = {}
         for suffix, predicted in kinds.items():
             found[f"micro_f1{suffix}"] = micro_f1(predicted, y).item()
             found[f"macro_f1{suffix}"] = macro_f1(predicted, y).item()
         if self.sizes_differ:
-            found["average_precision"] = average_precision(logits.flatten(), y.flatten()).item()
+            for name in RANKINGS:
+                found[name] = self._score(name, logits, y, counted).item()
         return found if len(y) else dict.fromkeys(found)
 
 

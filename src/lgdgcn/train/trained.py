@@ -18,6 +18,7 @@ from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
 from lgdgcn.train.checkpoint import check_like, load_weights, save_weights
+from lgdgcn.train.scores import METRICS
 from lgdgcn.train.task import Task
 
 __all__ = ["TrainedModel", "feature_names", "hold_once", "prepared", "prepared_alike"]
@@ -191,6 +192,7 @@ def _check_description(meta: Mapping[str, Any]) -> None:
         "threshold": _is_threshold(task.threshold),
         "label_thresholds": own is None
         or (len(own) == task.outputs and all(_is_threshold(one) for one in own)),
+        "metric": task.metric in METRICS,
         "classes": isinstance(classes, list)
         and all(isinstance(name, str | int | float) for name in classes)
         and len(classes) == task.outputs,

@@ -61,7 +61,10 @@ class Trainer:
         self.model_name = model_name
         states = [None] * len(self.members) if states is None else states
         check_alike(self.members, self.graphs, states)
-        self.tasks = [Task.of(graph) for graph in self.graphs]
+        self.tasks = [
+            Task.of(graph, member.settings.metric)
+            for graph, member in zip(self.graphs, self.members, strict=True)
+        ]
         self.states = [TrainState() if state is None else replace(state) for state in states]
         self._has_validation = [bool(graph.val_mask.any()) for graph in self.graphs]
         indices = [i for i in range(len(self.members)) if not self._is_finished(i)]
@@ -248,7 +251,7 @@ class Trainer:
             "epoch": epoch,
             **losses,
             "val_loss": row["val_loss"] if validated else None,
-            f"val_{self.tasks[index].selection_metric}": row["val_score"] if validated else None,
+            f"val_{self.tasks[index].metric}": row["val_score"] if validated else None,
         }
         now = replace(self.states[index], tensors={})
         return EpochReport(index, metrics, now, self._is_finished(index), error)
