@@ -22,7 +22,8 @@ from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.seeds import train_seed, train_seeds
 from lgdgcn.train.state import Member
-from lgdgcn.train.task import Targets, Task
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import Trainer
 from literal.seeds import seeds
 from models.toy import toy_graph

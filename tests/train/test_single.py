@@ -10,7 +10,8 @@ from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.train.optim import PopulationAdam
-from lgdgcn.train.task import Targets, Task
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import Trainer
 from literal.latent_space import updated
 from models.toy import VARIANTS, toy_graph

@@ -10,7 +10,8 @@ from lgdgcn.config import Settings
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
 from lgdgcn.train.loss import loss_terms
-from lgdgcn.train.task import Targets, Task
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
 from lgdgcn.train.thresholds import label_cuts
 from literal import scores as literal
 from literal import voting

@@ -58,7 +58,8 @@ __all__ = ["default_folder", "train"]
 
 Result = dict[str, Any]
 
-SHARED = ("epochs", "patience", "checkpoint_every", "metric")  # settings that comparisons share
+# settings that comparisons share
+SHARED = ("epochs", "patience", "checkpoint_every", "metric", "class_weights")
 VARIANTS = tuple(f"lgdgcn-{variant}" for variant in ("paper", "released", "sharp"))
 
 

@@ -16,7 +16,7 @@ from lgdgcn.errors import DivergedError
 from lgdgcn.models import NodeOutput, settings_of
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.state import TrainState
-from lgdgcn.train.task import Targets
+from lgdgcn.train.targets import Targets
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["likely_cause", "routing_warning", "sanity_warnings", "usage_warning"]

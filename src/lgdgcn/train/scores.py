@@ -9,6 +9,7 @@ from torch import Tensor
 
 __all__ = [
     "METRICS",
+    "RANKINGS",
     "average_precision",
     "balanced_accuracy",
     "macro_f1",

@@ -1,9 +1,8 @@
-"""What is predicted, and for which nodes: one class (softmax) or a set of labels (sigmoid) each."""
+"""What is predicted of a node: one class (softmax) or a set of labels (sigmoid)."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,53 +12,10 @@ from torch_geometric.data import Data
 from lgdgcn.config import AUTO
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.scores import RANKINGS, macro_f1, micro_f1, score
+from lgdgcn.train.targets import Targets, one_hot
 from lgdgcn.train.thresholds import label_cuts
 
-__all__ = ["Targets", "Task", "selection_scores"]
-
-
-class Targets(NamedTuple):
-    """Nodes to score and their labels; S is 1 where all members share a split, else R.
-
-    Attributes:
-        nodes: Numbers ``[S, n]``, filled up with node 0 where splits differ in size.
-        y: Classes ``[S, n]`` or label sets ``[S, n, L]``.
-        weight: 1 for a node, 0 for filling ``[S, n]``.
-    """
-
-    nodes: Tensor
-    y: Tensor
-    weight: Tensor
-
-    @classmethod
-    def of(cls, graphs: Sequence[Data], mask: str) -> "Targets":
-        """Read the nodes of ``mask`` off every member's graph."""
-        if all(torch.equal(graph[mask], graphs[0][mask]) for graph in graphs):
-            graphs = graphs[:1]
-        nodes = [graph[mask].nonzero().squeeze(1) for graph in graphs]
-        size = max(len(own) for own in nodes)
-        index = torch.stack([torch.cat([own, own.new_zeros(size - len(own))]) for own in nodes])
-        position = torch.arange(size, device=index.device)
-        weight = torch.stack([position < len(own) for own in nodes])
-        y = torch.stack([graph.y[own] for graph, own in zip(graphs, index, strict=True)])
-        filled = ~weight.view(*weight.shape, *[1] * (y.dim() - 2))
-        y = y.masked_fill(filled, 0)  # filling may be a node without labels, -1 or NaN
-        return cls(index, y, weight.to(torch.get_default_dtype()))
-
-    def repeated(self, views: int) -> "Targets":
-        """The same nodes once for every view, whose scores come one view after the other."""
-        return self if views == 1 else Targets(*(torch.cat([part] * views, 1) for part in self))
-
-    def pick(self, rows: Tensor) -> Tensor:
-        """The rows ``[R, n, d]`` of these nodes among those of all, ``[R, N, d]``."""
-        if len(self.nodes) == 1:
-            return rows.index_select(1, self.nodes[0])
-        return torch.take_along_dim(rows, self.nodes.unsqueeze(-1), dim=1)
-
-    def mean(self, values: Tensor) -> Tensor:
-        """Mean over the nodes, ``[R, n] -> [R]``; 0 where there are none."""
-        weight = self.weight.to(values.dtype)
-        return (values * weight).sum(-1) / weight.sum(-1).clamp_min(1)
+__all__ = ["Task", "selection_scores"]
 
 
 @dataclass(frozen=True)
@@ -108,7 +64,7 @@ class Task:
         return self.multi_label and self.labels_per_node is None
 
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
-        """Mean loss over the target nodes, ``[R, n, C] -> [R]``.
+        """Mean loss over the target nodes by their weights, ``[R, n, C] -> [R]``.
 
         The losses of a node's labels are summed (Sec. 3.4).
         """
@@ -117,7 +73,13 @@ class Task:
             loss = -torch.take_along_dim(logits.log_softmax(-1), chosen, dim=-1).squeeze(-1)
         else:
             truth = targets.y.to(logits.dtype).expand_as(logits)
-            loss = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").sum(-1)
+            weight = targets.positive_weight
+            loss = F.binary_cross_entropy_with_logits(
+                logits,
+                truth,
+                reduction="none",
+                pos_weight=None if weight is None else weight.to(logits.dtype),
+            ).sum(-1)
         return targets.mean(loss)
 
     def selection_score(self, logits: Tensor, targets: Targets) -> Tensor:
@@ -150,17 +112,13 @@ class Task:
         elif self.multi_label:
             predicted = (self.predict(logits) if predicted is None else predicted) & counted
         else:
-            predicted = self._one_hot(self.predict(logits)) & counted
-        truth = y > 0 if self.multi_label else self._one_hot(y)
+            predicted = one_hot(self.predict(logits), self.outputs) & counted
+        truth = y > 0 if self.multi_label else one_hot(y, self.outputs)
         truth = (truth & counted).expand_as(logits)
         # a class is ranked by its probability; that of a label is in the order of its score
         ranking = logits if self.multi_label else logits.double().log_softmax(-1)
         ranking = torch.where(counted, ranking, -torch.inf)
         return score(metric, predicted, ranking, truth, one_each=not self.multi_label)
-
-    def _one_hot(self, classes: Tensor) -> Tensor:
-        """Class numbers ``[*]`` as ``[*, C]``, without a look at any of them."""
-        return classes.unsqueeze(-1) == torch.arange(self.outputs, device=classes.device)
 
     def constant_score(self, targets: Targets) -> float:
         """The best :meth:`selection_score` of one answer for all nodes, of the first member.
@@ -168,7 +126,7 @@ class Task:
         That is the most common class, or the labels by how common they are.
         """
         y = targets.y[:1]
-        common = y.sum(1) if self.multi_label else self._one_hot(y).sum(1)  # [1, C]
+        common = y.sum(1) if self.multi_label else one_hot(y, self.outputs).sum(1)  # [1, C]
         if self.sizes_differ and self.metric not in RANKINGS:  # all or none have a label
             sizes, nodes = common[0].double().sort(descending=True).values, y.size(1)
             if self.metric == "macro_f1":

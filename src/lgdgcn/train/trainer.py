@@ -25,7 +25,8 @@ from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.members import StackedMembers, check_alike, new_model, with_weights
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
-from lgdgcn.train.task import Targets, Task, selection_scores
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task, selection_scores
 
 __all__ = ["Trainer"]
 
@@ -269,6 +270,8 @@ class Trainer:
         self.stacked = StackedMembers(members, [self._new_model(i) for i in indices], states)
         self.network = self.stacked.network
         self.targets = Targets.of(graphs, "train_mask")
+        if members[0].settings.class_weights == "balanced":
+            self.targets = self.targets.balanced(self.task.outputs)
         self.validation = Targets.of(graphs, "val_mask")
         self.validated = self.validation.weight.any(-1).expand(len(indices))  # [R]
         self._all_validated = bool(self.validated.all())
