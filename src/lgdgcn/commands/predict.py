@@ -15,7 +15,7 @@ from lgdgcn.errors import InputError
 from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.models import NodeOutput
 from lgdgcn.storage import write_csv
-from lgdgcn.train.sanity import routing_warning
+from lgdgcn.train.sanity import routing_warning, told_of_training
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["joined", "predict"]
@@ -47,6 +47,8 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
         count = trained.settings.num_factors
         write_csv(path, ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))], rows)
         console.print(f"{len(rows)} edges: {path}", soft_wrap=True)
+    for warning in told_of_training(finished.warnings):
+        print_warning(warning)
     if output.layers:
         entropy = routing_entropy(output.layers[-1].edge_factors)
         if unrouted := routing_warning(entropy, trained.settings):
