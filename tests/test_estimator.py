@@ -58,6 +58,13 @@ def test_every_parameter_is_a_setting_with_the_same_default():
     assert settings.keys() - given.keys() == baselines_and_folders | {"checkpoint_every"}
 
 
+def test_the_score_may_be_named():
+    model = fitted(metric="macro_f1", epochs=5)
+    assert model.score() == model.result_.test == model.result_.scores["test"]["macro_f1"]
+    with pytest.raises(InputError, match="metric is 'f1'"):
+        fitted(metric="f1")
+
+
 def test_the_number_of_factors_can_be_found():
     model = fitted(variant="sharp", factors="auto", epochs=3)
     assert model.get_params()["factors"] == clone(model).factors == "auto"

@@ -12,7 +12,7 @@ import typer
 
 from lgdgcn import __version__
 from lgdgcn.commands import examples
-from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split, assigned
+from lgdgcn.commands.options import Device, Features, Metric, Model, Root, Run, Split, assigned
 from lgdgcn.errors import LGDError, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
@@ -102,6 +102,7 @@ def train(
             "lgdgcn-sharp are the variants of LGD-GCN.",
         ),
     ] = "",
+    metric: Metric = None,
     split: Split = "standard",
     features: Features = None,
     root: Root = None,
@@ -115,7 +116,9 @@ def train(
         model=model,
         variant=variant,
         seeds=seeds,
-        assignments=assigned(assignments, epochs=epochs, lr=lr, factors=factors, num_layers=layers),
+        assignments=assigned(
+            assignments, epochs=epochs, lr=lr, factors=factors, num_layers=layers, metric=metric
+        ),
         config=config,
         device=device,
         folder=out,
@@ -168,6 +171,7 @@ def tune(
             help="Folder for preset, plots and table.", show_default="runs/tune/DATASET-MODEL"
         ),
     ] = None,
+    metric: Metric = None,
     split: Split = "standard",
     features: Features = None,
     root: Root = None,
@@ -183,7 +187,7 @@ def tune(
         trials=trials,
         seeds=seeds,
         space=space,
-        assignments=assignments or [],
+        assignments=assigned(assignments, metric=metric),
         storage=storage,
         workers=workers,
         resume=resume,

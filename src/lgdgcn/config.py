@@ -234,6 +234,24 @@ class Settings:
     weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0, high=1e30, per_member=True)
     epochs: int = _number(1000, "most epochs", low=1, per_member=True)
     patience: int = _number(100, "epochs without a better validation score", low=1, per_member=True)
+    class_weights: str = _choice(
+        "none",
+        "let rare classes or labels count more in the loss, or not",
+        ("none", "balanced"),
+    )
+    metric: str = _choice(
+        AUTO,
+        "score that chooses the epoch to keep and is the headline",
+        (
+            AUTO,
+            "accuracy",
+            "balanced_accuracy",
+            "macro_f1",
+            "micro_f1",
+            "roc_auc",
+            "average_precision",
+        ),
+    )
     checkpoint_every: int = _number(25, "epochs between two checkpoints", low=1, per_member=True)
 
     def __post_init__(self) -> None:

@@ -274,7 +274,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         write_text(target, to_page(content))
 
     def score(self, X: Any = None, y: Any = None, *, edge_index: Any = None) -> float:
-        """Accuracy (or Micro-F1) on the test nodes, or on the nodes that are named.
+        """The score ``metric`` on the test nodes, or the usual one on the nodes that are named.
 
         Where the graph names no test nodes, on those labelled nodes that :meth:`fit` has used
         neither for training nor for the choice of the epoch; where none are left this is an error.

@@ -428,16 +428,16 @@ def test_label_sets_of_different_sizes(tmp_path):
     settings = ["--model", "mlp", "--set", "lr=0.03", "--set", "dropout=0.2"]
     outcome = train(tmp_path / "run", *settings, "--seeds", 2, graph=graph, epochs=60)
     assert outcome.code == 0
-    assert "F1 at the threshold tuned on validation (0." in outcome.out
-    assert "average precision see result.json" in " ".join(outcome.out.split())
+    assert "F1 at thresholds per label, tuned on validation (in common 0." in outcome.out
+    assert "metric: average precision, as nodes have 1 to 3 labels" in outcome.out
     result = result_of(tmp_path / "run")
-    assert result["metric"] == "micro_f1"
+    assert result["metric"] == "average_precision"
     for run in result["runs"]:
         test = run["scores"]["test"]
-        assert run["test"] == test["micro_f1"] > 0.5
+        assert run["test"] == test["average_precision"] > 0.5
+        assert test["micro_f1"] > 0.5
         assert test["micro_f1"] != test["micro_f1_at_0.5"]
         assert test["micro_f1_with_true_set_size"] > 0.5
-        assert test["average_precision"] > 0.5
         assert 0 < run["threshold"] < 1
     log = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
     first, *_, last = [line["val_average_precision"] for line in log if line["seed"] == 0]
@@ -449,6 +449,57 @@ def test_without_validation_the_threshold_is_a_half(tmp_path):
     outcome = train(tmp_path / "run", "--model", "mlp", graph=graph, epochs=3)
     assert "F1 at threshold 0.5, as there are no validation nodes to tune it on" in outcome.out
     assert result_of(tmp_path / "run")["runs"][0]["threshold"] == 0.5
+
+
+# The score
+
+
+def write_imbalanced(folder):
+    """Four of five nodes are of one class, which the first feature shows."""
+    folder.mkdir()
+    chance = random.Random(0)
+    rows = ["id,f1,f2,label,split"]
+    for i in range(150):
+        own = i % 5 == 0
+        values = f"{chance.random() + own:.4f},{chance.random():.4f}"
+        rows.append(f"n{i},{values},{'ab'[own]},{('train', 'val', 'test')[i % 3]}")
+    (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
+    edges = "".join(f"n{i},n{(i + 5) % 150}\nn{(i + 5) % 150},n{i}\n" for i in range(150))
+    (folder / "edges.csv").write_text("source,target\n" + edges)
+    return folder
+
+
+def test_the_score_follows_the_balance_of_the_classes(tmp_path):
+    graph = write_imbalanced(tmp_path / "graph")
+    outcome = train(tmp_path / "run", "--compare", "mlp", graph=graph, epochs=12)
+    assert outcome.code == 0
+    assert "metric: ROC-AUC, as 80.0 % of the validation nodes have the same class" in outcome.out
+    heading, _ = outcome.out.split("LGD-GCN", 1)
+    assert "ROC-AUC" in heading
+    assert "accuracy" in heading
+    for folder in (tmp_path / "run", tmp_path / "run/compared/mlp"):
+        result = result_of(folder)
+        assert result["metric"] == "roc_auc"
+        assert result["runs"][0]["test"] == result["runs"][0]["scores"]["test"]["roc_auc"]
+        assert "val_roc_auc" in (folder / "metrics.jsonl").read_text()
+
+
+def test_the_score_may_be_named(tmp_path):
+    graph = write_imbalanced(tmp_path / "graph")
+    args = ["--model", "mlp", "--compare", "gcn", "--metric", "macro_f1"]
+    outcome = train(tmp_path / "run", *args, graph=graph, epochs=5)
+    assert outcome.code == 0
+    assert "metric: Macro-F1, as asked for" in outcome.out
+    for folder in (tmp_path / "run", tmp_path / "run/compared/gcn"):
+        assert result_of(folder)["metric"] == "macro_f1"
+        settings = tomllib.loads((folder / "config.toml").read_text())["settings"]
+        assert settings["metric"] == "macro_f1"
+
+
+def test_a_score_that_is_unknown_or_does_not_fit(tmp_path):
+    train(tmp_path / "run", "--metric", "f1").refused("metric is 'f1'", "macro_f1, micro_f1")
+    train(tmp_path / "run", "--metric", "accuracy").refused("which sets of labels do not have")
+    assert not (tmp_path / "run").exists()
 
 
 # Trainings that have learned nothing

@@ -638,3 +638,16 @@ def test_a_mistyped_address_is_no_folder_and_its_password_is_not_shown(
     outcome.refused("--storage", "postgresql://user:password@host")
     assert "secret" not in outcome.err
     assert not list(tmp_path.iterdir())
+
+
+def test_trials_are_compared_by_the_score_that_is_named(tmp_path):
+    one = tune(tmp_path / "a", "--metric", "average_precision", trials=2)
+    assert one.code == 0
+    assert "metric: average precision, as asked for" in one.out
+    (file,) = (tmp_path / "a/out").glob("*.toml")
+    assert tomllib.loads(file.read_text())["settings"]["metric"] == "average_precision"
+    searched = SPACE.replace(
+        "[settings]", 'metric = {choices = ["micro_f1", "roc_auc"]}\n[settings]'
+    )
+    tune(tmp_path / "b", space=searched).refused("metric cannot be searched")
+    tune(tmp_path / "c", "--metric", "accuracy").refused("which sets of labels do not have")

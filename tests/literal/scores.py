@@ -70,6 +70,14 @@ def average_precision(scores, truth):
     return sum(precisions) / len(precisions) if precisions else 0.0
 
 
+def roc_auc(scores, truth):
+    """Share of the pairs of a true and another entry in which the true one scores higher."""
+    true = [score for score, label in zip(scores, truth, strict=True) if label]
+    other = [score for score, label in zip(scores, truth, strict=True) if not label]
+    won = [1.0 if a > b else 0.5 if a == b else 0.0 for a in true for b in other]
+    return sum(won) / len(won)
+
+
 def highest_micro_f1(logits, truth):
     """The highest Micro-F1 that any threshold on these scores has."""
     scores = np.ravel(logits)

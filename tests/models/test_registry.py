@@ -11,7 +11,8 @@ from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
 from lgdgcn.models.population import stack
 from lgdgcn.train.loss import loss_terms
-from lgdgcn.train.task import Targets, Task
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
 from models.toy import toy_graph
 
 EVERY = pytest.mark.parametrize("name", MODELS)

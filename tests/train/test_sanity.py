@@ -11,10 +11,13 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import MODELS, NodeOutput, build
 from lgdgcn.nn import VARIANTS, Disentangled
+from lgdgcn.train.luck import lucky_score
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, routing_warning, sanity_warnings, usage_warning
+from lgdgcn.train.scores import METRICS
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import Member, TrainState
+from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
@@ -90,9 +93,11 @@ def test_where_something_was_learned_it_is_a_warning():
 def test_features_that_are_far_too_large_are_named():
     data = large_toy()
     data.x *= 1e6
-    (warning,) = warnings_of(data, "gcn")
+    warning, luck = warnings_of(data, "gcn")
     assert warning.startswith("the classification loss is ")
-    assert "scale the features (the largest is 2e+06)" in warning
+    assert "this may be luck" in luck
+    for text in (warning, luck):
+        assert "scale the features (the largest is 2e+06)" in text
     data.y = data.y[torch.randperm(300, generator=torch.Generator().manual_seed(0))]
     data.x = data.x[:, 3:]  # nothing to learn
     with pytest.raises(
@@ -133,9 +138,38 @@ def test_the_majority_class_is_said_to_be_nothing_learned():
     data = large_toy()
     data.y = torch.where(torch.rand(300, generator=torch.Generator().manual_seed(1)) < 0.9, 0, 1)
     data.x = data.x[:, 3:]  # which says nothing of the class
-    (warning,) = warnings_of(data, "mlp", epochs=30)
+    (warning,) = warnings_of(data, "mlp", epochs=30, metric="accuracy")
     assert "that of the most common class for every node" in warning
     assert "nothing was learned; lr may not fit (now 0.01)" in warning
+
+
+@pytest.mark.parametrize("metric", [*METRICS])
+def test_labels_that_nothing_tells_of_are_said_to_be_luck(metric):
+    """The best of many epochs is above the most common class, and yet nothing was learned."""
+    data = toy_graph(nodes=240)
+    data.y = data.y[torch.randperm(240, generator=torch.Generator().manual_seed(0))]
+    found = warnings_of(data, "mlp", epochs=100, lr=0.02, metric=metric)
+    (warning,) = (text for text in found if "this may be luck; lr may not fit (now 0.02)" in text)
+    assert warning.startswith(f"the validation {METRICS[metric]} of the kept epoch is ")
+    assert "and with shuffled labels the best of as many epochs may have" in warning
+    assert warnings_of(toy_graph(nodes=240), "mlp", epochs=100, lr=0.02, metric=metric) == []
+
+
+def test_the_more_epochs_there_are_to_choose_from_the_luckier_is_the_best():
+    data = toy_graph(nodes=240)
+    targets = Targets.of([data], "val_mask")
+    torch.manual_seed(0)
+    logits = torch.randn(1, 60, 3)
+    bars = [lucky_score(Task(3, False), logits, targets, epochs) for epochs in (1, 40, 1000)]
+    assert 1 / 3 < bars[0] < bars[1] < bars[2] < 0.65
+    by_chance = [
+        float(Task(3, False).selection_score(torch.randn(1, 60, 3), targets)) for _ in range(1000)
+    ]
+    assert sorted(by_chance)[-50] == pytest.approx(bars[0], abs=0.05)
+    assert max(by_chance) == pytest.approx(bars[2], abs=0.05)
+    state = torch.get_rng_state()
+    lucky_score(Task(3, False), logits, targets, 5)
+    assert torch.equal(torch.get_rng_state(), state)  # nothing is drawn from others' numbers
 
 
 def verdict(task, progress, logits, data=None):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.train.task import Targets
+from lgdgcn.train.targets import Targets
 
 Y = torch.tensor([-1, 2, 0, 1, 2])
 SETS = torch.tensor([[torch.nan] * 2, [1.0, 0], [0, 1], [1, 1], [0, 0]])

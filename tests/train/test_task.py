@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import accuracy_score, average_precision_score, f1_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
 from lgdgcn.train.loss import loss_terms
-from lgdgcn.train.task import Targets, Task, average_precision, best_threshold, f1_scores
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
+from lgdgcn.train.thresholds import label_cuts
 from literal import scores as literal
 from literal import voting
 from literal.seeds import seeds
@@ -51,7 +53,9 @@ def test_softmax_loss_and_accuracy(seed):
     predicted = logits.argmax(-1)
     assert torch.equal(task.predict(logits), predicted)
     want = accuracy_score(y[mask], predicted[mask])
-    assert task.scores(logits, y, mask) == {"accuracy": pytest.approx(want)}
+    scores = task.scores(logits, y, mask)
+    assert list(scores) == ["accuracy", "balanced_accuracy", "macro_f1"]
+    assert scores["accuracy"] == pytest.approx(want)
     torch.testing.assert_close(task.probabilities(logits).sum(1), torch.ones(30).double())
 
 
@@ -76,14 +80,13 @@ def test_f1(seed, labels_per_node):
     )
     assert np.array_equal(task.predict(logits[mask]), chosen)
     got = task.scores(logits, y, mask)
-    assert next(iter(got)) == task.metric == "micro_f1"
+    assert next(iter(got)) == task.metric
     for suffix, predicted in {"": chosen, "_at_0.5": half}.items():
         for average in ("micro", "macro"):
             want = f1_score(y[mask], predicted, average=average, zero_division=0)
             assert got[f"{average}_f1{suffix}"] == pytest.approx(want)
-    assert f1_scores(torch.as_tensor(chosen), y[mask]) == pytest.approx(
-        literal.f1(chosen, y[mask].numpy())
-    )
+    micro, macro = literal.f1(chosen, y[mask].numpy())
+    assert (got["micro_f1"], got["macro_f1"]) == pytest.approx((micro, macro))
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -102,7 +105,7 @@ def test_every_member_has_its_own_loss_and_score(example, task, shared):
     assert score.dtype == torch.float64
     for member, (own, mask) in enumerate(zip(logits, masks, strict=True)):
         scores = task.scores(own, y[0], mask)
-        assert score[member] == pytest.approx(scores[task.selection_metric])
+        assert score[member] == pytest.approx(scores[task.metric])
         torch.testing.assert_close(loss[member], loss_of(task, own, y[0], mask))
 
 
@@ -110,9 +113,9 @@ def test_every_member_has_its_own_loss_and_score(example, task, shared):
 
 
 def test_the_epoch_is_chosen_by_a_score_that_no_threshold_stops():
-    assert Task(6, True).selection_metric == "average_precision"
-    assert Task(6, True, 2).selection_metric == Task(6, True, 2).metric == "micro_f1"
-    assert Task(4, False).selection_metric == Task(4, False).metric == "accuracy"
+    assert Task(6, True).metric == "average_precision"
+    assert Task(6, True, 2).metric == "micro_f1"
+    assert Task(4, False).metric == "accuracy"
     logits, y, mask = multi(0)
     early, late = logits - 100, logits + 5 * y - 100  # at 0.5 both predict nothing
     targets = Targets.of([Data(y=y, part=mask)], "part")
@@ -120,52 +123,21 @@ def test_the_epoch_is_chosen_by_a_score_that_no_threshold_stops():
     assert ranked[0] < ranked[1]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("levels", [0, 3], ids=["distinct", "many equal"])
-def test_average_precision(seed, levels):
-    logits, y, mask = multi(seed)
-    if levels:
-        logits = (logits * levels / 4).round()
-    scores, truth = logits[mask].flatten(), y[mask].flatten()
-    found = average_precision(scores, truth).item()
-    assert found == pytest.approx(literal.average_precision(scores.tolist(), truth.tolist()))
-    assert found == pytest.approx(average_precision_score(truth, scores))
-    stacked = average_precision(torch.stack([scores, -scores]), truth.expand(2, -1))
-    assert stacked.tolist() == [found, pytest.approx(average_precision_score(truth, -scores))]
-
-
-def test_average_precision_where_nothing_is_true():
-    assert average_precision(torch.rand(5), torch.zeros(5)) == 0
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("shift", [0, -6, 9])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_no_threshold_is_better_than_the_tuned_one(seed, shift, dtype):
-    logits, y, mask = multi(seed)
-    logits = (logits + shift).to(dtype)
-    task = Task(6, True).tuned(logits, y, mask)
-    best = literal.highest_micro_f1(logits[mask].tolist(), y[mask].numpy())
-    assert task.scores(logits, y, mask)["micro_f1"] == pytest.approx(best)
-    assert best >= Task(6, True).scores(logits, y, mask)["micro_f1"]
-
-
-def test_a_threshold_between_extreme_or_equal_scores():
-    truth = torch.tensor([[1, 0], [1, 0]])
-    for low, high in ((-1e4, 1e4), (-20.0, -10.0), (0.0, 1.0), (2.0, 2.0)):
-        logits = torch.tensor([[high, low], [high, low]])
-        threshold = best_threshold(logits, truth)
-        assert 0 < threshold < 1
-        predicted = Task(2, True, None, threshold).predict(logits)
-        assert predicted.all() if low == high else torch.equal(predicted, truth > 0)
-    assert best_threshold(logits, truth & False) == 0.5
-
-
 def test_only_sets_of_different_sizes_have_a_threshold():
     logits, y, mask = multi(0)
     for task in (Task(6, True, 2), Task(4, False)):
         assert task.tuned(logits, y, mask) is task
-    assert Task(6, True).tuned(logits, y, mask & False).threshold == 0.5
+    untuned = Task(6, True).tuned(logits, y, mask & False)
+    assert (untuned.threshold, untuned.label_thresholds) == (0.5, None)
+
+
+def test_labels_are_predicted_above_their_own_thresholds():
+    logits, y, mask = multi(0)
+    task = Task(6, True).tuned(logits, y, mask)
+    common, own = label_cuts(logits[mask], y[mask], mask[mask])
+    assert task.threshold == pytest.approx(float(common.sigmoid()))
+    assert torch.equal(task.predict(logits), logits > own)
+    assert len(set(task.label_thresholds)) > 1
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
@@ -176,7 +148,7 @@ def test_scores_of_sets_of_different_sizes(seed):
     scores = task.scores(logits, y, mask)
     own, truth = logits[mask].numpy(), y[mask].numpy()
     predicted = {
-        "": own > np.log(task.threshold / (1 - task.threshold)),
+        "": task.probabilities(logits[mask]).numpy() > task.label_thresholds,
         "_at_0.5": own > 0,
         "_with_true_set_size": literal.top_own(own, truth),
     }
@@ -186,6 +158,8 @@ def test_scores_of_sets_of_different_sizes(seed):
         for average in ("micro", "macro")
     }
     want["average_precision"] = average_precision_score(truth.ravel(), own.ravel())
+    both = (truth.min(0) == 0) & (truth.max(0) == 1)
+    want["roc_auc"] = roc_auc_score(truth[:, both], own[:, both])
     assert scores == pytest.approx(want)
     assert next(iter(scores)) == task.metric
 
@@ -204,18 +178,27 @@ def test_nothing_to_score_is_none(example, task):
 def graph(y, train=None):
     y = torch.as_tensor(y)
     mask = torch.ones(len(y), dtype=torch.bool) if train is None else torch.tensor(train)
-    return Data(y=y, train_mask=mask)
+    return Data(y=y, train_mask=mask, val_mask=~mask)
+
+
+def unlabelled(data):
+    """A graph whose nodes without a label are in no split."""
+    data.val_mask &= False
+    return data
 
 
 @pytest.mark.parametrize(
     ("data", "task"),
     [
-        (graph([0, 2, 1, -1]), Task(3, False)),
+        (unlabelled(graph([0, 2, 1, -1], [True, True, True, False])), Task(3, False)),
         (graph([[1.0, 0, 1], [0, 1, 1]]), Task(3, True, 2)),
         (graph([[1.0, 0, 1], [0, 1, 0]]), Task(3, True, None)),
-        (graph([[1.0, 0, 1], [0, 1, 0]], [True, False]), Task(3, True, 2)),
+        (
+            graph([[1.0, 0, 1], [0, 1, 0]], [True, False]),
+            Task(3, True, 2, metric="average_precision"),
+        ),
         (graph([[0.0, 0, 0], [0, 0, 0]]), Task(3, True, None)),
-        (graph([[1.0, 0], [torch.nan, torch.nan]], [True, False]), Task(2, True, 1)),
+        (unlabelled(graph([[1.0, 0], [torch.nan, torch.nan]], [True, False])), Task(2, True, 1)),
     ],
     ids=["classes", "same number", "other numbers", "training nodes only", "none", "unlabelled"],
 )

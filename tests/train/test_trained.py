@@ -235,6 +235,10 @@ def test_safetensors_of_others(tmp_path):
         {"task": {"outputs": 3, "multi_label": True, "labels_per_node": 1.5}},
         {"task": {"outputs": 3, "multi_label": True, "threshold": 0.0}},
         {"task": {"outputs": 3, "multi_label": True, "threshold": float("nan")}},
+        {"task": {"outputs": 3, "multi_label": True, "label_thresholds": [0.5, 0.5]}},
+        {"task": {"outputs": 3, "multi_label": True, "label_thresholds": [0.5, 0.5, 1.0]}},
+        {"task": {"outputs": 3, "multi_label": True, "label_thresholds": 0.5}},
+        {"task": {"outputs": 3, "multi_label": False, "metric": "luck"}},
         {"in_channels": 10**12},
         {"in_channels": 10**30},
         {"in_channels": True},
@@ -328,7 +332,9 @@ def test_half_precision_is_none_of_ours(trained, tmp_path):
 
 def test_files_without_threshold_and_names_still_load(trained, tmp_path):
     meta = trained.describe()
-    del meta["feature_names"], meta["task"]["threshold"]
+    del meta["feature_names"]
+    for name in ("threshold", "label_thresholds", "metric"):
+        del meta["task"][name]
     save_weights(tmp_path / "m.safetensors", trained.model.state_dict(), meta)
     loaded = TrainedModel.load(tmp_path / "m.safetensors")
     assert loaded.task == trained.task
@@ -344,15 +350,16 @@ def sets_of_different_sizes(nodes=120):
     return data
 
 
-def test_the_tuned_threshold_is_kept_with_the_model(tmp_path):
+def test_the_tuned_thresholds_are_kept_with_the_model(tmp_path):
     data = sets_of_different_sizes()
     result, trained = train_seed(data, SETTINGS, "mlp", 0, CPU)
     trained.save(tmp_path / "m.safetensors")
     loaded = TrainedModel.load(tmp_path / "m.safetensors")
     assert loaded.task == trained.task
     assert result.threshold == trained.task.threshold != 0.5
+    assert len(set(loaded.task.label_thresholds)) == 4
     logits = loaded(data).logits
-    assert loaded.task.scores(logits, data.y, data.test_mask)["micro_f1"] == result.test
+    assert loaded.task.scores(logits, data.y, data.test_mask) == result.scores["test"]
 
 
 def named(data, names):

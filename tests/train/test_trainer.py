@@ -230,6 +230,18 @@ def test_splits_of_their_own(model, multi_label, parts):
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("metric", ["macro_f1", "micro_f1", "roc_auc", "average_precision"])
+def test_splits_of_their_own_by_any_score(metric, multi_label):
+    graphs = [split_of(part, 3, multi_label=multi_label) for part in ((5, 20), (20, 5), (12, 1))]
+    for graph in graphs:
+        if multi_label:
+            graph.y[::2, 5] = 1  # label sets of different sizes
+    trainer, reports = trained(graphs, members_of(metric=metric), "gcn")
+    for index, graph in enumerate(graphs):
+        assert_as_alone(trainer, reports, index, graph)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
 def test_a_node_without_label_is_never_learnt_from(multi_label):
     parts = {1: (9, 9), 2: (5, 4)}
     graphs = [split_of(part, seed, multi_label=multi_label) for seed, part in parts.items()]

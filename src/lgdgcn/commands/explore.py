@@ -32,7 +32,7 @@ def explore(run: Path, out: Path | None, *, show: bool, device: str) -> None:
             log=_log(run),
             scores=_scores(finished),
             measures=_measures(finished, progress),
-            warnings=_warnings(finished),
+            warnings=finished.warnings,
             progress=progress,
         )
         progress("page")
@@ -62,12 +62,6 @@ def _scores(finished: FinishedRun) -> dict[str, float | None]:
         mean = f"test {result.get('metric')}, mean of {len(result['runs'])} seeds"
         scores[mean] = result.get("mean")
     return scores
-
-
-def _warnings(finished: FinishedRun) -> list[str]:
-    """What the run said of its own scores."""
-    found = finished.result.get("warnings")
-    return found if isinstance(found, list) else []
 
 
 def _measures(finished: FinishedRun, progress: Callable[[str], None]) -> list[dict[str, Any]]:

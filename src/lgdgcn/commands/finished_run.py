@@ -1,6 +1,7 @@
 """A run folder read back: its model, its graph and its results."""
 
 import os
+import re
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,8 @@ from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["FinishedRun", "open_run"]
+
+_OF_A_SEED = re.compile(r"seed [0-9]+: ")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,21 @@ class FinishedRun:
         """The results of the seed whose model was kept: the first of those best on validation."""
         best: dict[str, Any] = max(self.result["runs"], key=lambda run: run["val"] or 0)
         return best
+
+    @cached_property
+    def warnings(self) -> list[str]:
+        """What ``result.json`` says a reader should know of the model that was kept.
+
+        Of several seeds, whose sentences begin with the seed, only those of the kept one.
+        """
+        try:
+            told: list[str] = self.result.get("warnings", [])
+        except InputError:  # a model needs no results to predict
+            return []
+        own = f"seed {self.best_run['seed']}: "
+        return [
+            text.removeprefix(own) for text in told if not _OF_A_SEED.match(text.removeprefix(own))
+        ]
 
     @cached_property
     def data(self) -> Data:

@@ -8,7 +8,7 @@ from lgdgcn.commands.finished_run import open_run
 from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.storage import write_json
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning, usage_warning
+from lgdgcn.train.sanity import routing_warning, told_of_training, usage_warning
 
 __all__ = ["measure_run"]
 
@@ -28,7 +28,8 @@ def measure_run(run: Path, out: Path | None, *, device: str) -> None:
     _print(f"{finished.source.name}: {settings.factors} factors", rows)
     values = {row["name"]: row["value"] for row in rows}
     unrouted = routing_warning(values.get("routing_entropy"), settings)
-    for warning in (unrouted, usage_warning(finished.trained, finished.trained(finished.data))):
+    unused = usage_warning(finished.trained, finished.trained(finished.data))
+    for warning in dict.fromkeys([*told_of_training(finished.warnings), unrouted, unused]):
         if warning:
             print_warning(warning)
     console.print(f"measures: {target}", soft_wrap=True)

@@ -5,11 +5,19 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Device", "Features", "Model", "Root", "Run", "Split", "assigned"]
+__all__ = ["Device", "Features", "Metric", "Model", "Root", "Run", "Split", "assigned"]
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Features = Annotated[
     str | None, typer.Option(help="Make features from the structure: degree or identity.")
+]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        help="Score that chooses the epoch to keep and is reported: accuracy, balanced_accuracy, "
+        "macro_f1, micro_f1, roc_auc or average_precision.",
+        show_default="what is fair to the labels",
+    ),
 ]
 Model = Annotated[
     str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii, grand or mlp.")

@@ -19,7 +19,7 @@ from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.models import NodeOutput
 from lgdgcn.storage import write_csv
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning
+from lgdgcn.train.sanity import routing_warning, told_of_training
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["joined", "predict"]
@@ -64,6 +64,8 @@ def predict(
         header = ["source", "target", "factor", *(f"p{m + 1}" for m in range(count))]
         write_csv(edge_file, header, rows)
         console.print(f"{len(rows)} edges: {edge_file}", soft_wrap=True)
+    for warning in told_of_training(finished.warnings):
+        print_warning(warning)
     if output.layers:
         entropy = routing_entropy(output.layers[-1].edge_factors)
         if unrouted := routing_warning(entropy, trained.settings):

@@ -47,9 +47,11 @@ from lgdgcn.train import checkpoint
 from lgdgcn.train.auto_factors import FOUND, find_factors, least_factors
 from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.memory import check_memory
+from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import routing_warning, usage_warning
+from lgdgcn.train.scores import METRICS
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
@@ -65,7 +67,8 @@ FACTOR_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
     "dci_disentanglement": ("DCI\ndisent.", partial(plain, digits=3)),
     "correlation_ratio": ("correlation\nratio", partial(plain, digits=2)),
 }
-RUN_LENGTH = ("epochs", "patience", "checkpoint_every")  # settings that comparisons share
+# settings that comparisons share
+SHARED = ("epochs", "patience", "checkpoint_every", "metric", "class_weights")
 VARIANTS = tuple(f"lgdgcn-{variant}" for variant in ("paper", "released", "sharp"))
 
 
@@ -106,7 +109,7 @@ def train(
     where = select_device(device)
     set_threads()
     keep_freed_memory()
-    shared = {key: value for key, value in own.items() if key in RUN_LENGTH}
+    shared = {key: value for key, value in own.items() if key in SHARED}
     read = lru_cache(maxsize=2)(source.load)
 
     def load(seed: int) -> Data:
@@ -117,6 +120,7 @@ def train(
     used = own.get("variant") or (_variant_of(run) if resume else None) or default_variant(model)
     shipped = preset(source.preset_name, model, used, multi_label=multi_label)
     settings = resolve({"variant": used}, shipped, with_fitting_width(shipped, own))
+    chosen = choose_metric(load(0), settings.metric)
     check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:
@@ -125,13 +129,14 @@ def train(
             for name, inner in beside.items():
                 other = name.partition("-")[0]
                 found = _compared(source.preset_name, name, own.get("variant"), multi_label)
-                chosen = resolve(found, shared)
+                others = resolve(found, shared)
                 with inner:
-                    result = _train_one(source, load, other, chosen, seeds, where, inner, stop)
+                    result = _train_one(source, load, other, others, seeds, where, inner, stop)
                     results.append(result)
     except StoppedError as error:
         message = f"{error}; saved, repeat the command with --resume --out {path} to go on"
         raise StoppedError(message, error.exit_code) from None
+    out.print(str(chosen), soft_wrap=True)
     _print(source.name, results)
     if not own and source.dataset.lower() == source.name:
         _print_notes(source.preset_name, results, multi_label)
@@ -269,9 +274,10 @@ def _factor_scores(
 
 
 def _print(dataset: str, results: list[Result]) -> None:
-    multi_label = results[0]["metric"] == "micro_f1"
-    names = ["micro_f1", "macro_f1"] if multi_label else ["accuracy"]
-    titles = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1", "accuracy": "accuracy"}
+    multi_label = "micro_f1_at_0.5" in results[0]["runs"][0]["scores"]["test"]
+    usual = ["micro_f1", "macro_f1"] if multi_label else ["accuracy"]
+    names = list(dict.fromkeys([results[0]["metric"], *usual]))
+    titles = METRICS | {"average_precision": "av. prec.", "balanced_accuracy": "bal. acc."}
     header = ["model", *(f"test\n{titles[name]}" for name in names), "validation", "epochs"]
     rows = []
     for result in results:
@@ -316,12 +322,12 @@ def _f1_caption(results: list[Result]) -> str:
     thresholds = [run["threshold"] for run in runs if "threshold" in run]
     if not thresholds:
         return "F1 of the highest-scoring labels, at threshold 0.5 see result.json"
-    more = "other F1 scores and average precision see result.json"
+    more = "other scores see result.json"
     if all(run["val"] is None for run in runs):
         return f"F1 at threshold 0.5, as there are no validation nodes to tune it on; {more}"
     low, high = f"{min(thresholds):.2g}", f"{max(thresholds):.2g}"
     tuned = low if low == high else f"{low} to {high}"
-    return f"F1 at the threshold tuned on validation ({tuned}); {more}"
+    return f"F1 at thresholds per label, tuned on validation (in common {tuned}); {more}"
 
 
 def _print_notes(dataset: str, results: list[Result], multi_label: bool) -> None:

@@ -11,13 +11,14 @@ import optuna
 
 from lgdgcn.commands.console import out, percent, print_table
 from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
-from lgdgcn.config import default_variant, parse_assignments, preset, resolve
+from lgdgcn.config import AUTO, default_variant, parse_assignments, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
+from lgdgcn.train.metric import choose_metric
 from lgdgcn.tune.database import StudyAddress, database_faults, default_storage, study_lock
 from lgdgcn.tune.processes import SearchJob, configure_worker, share_threads, spawn_workers
 from lgdgcn.tune.search import Finalist, SearchProblem, search, train_finalists
@@ -69,6 +70,7 @@ def tune(
     variant = chosen.settings.get("variant")
     problem = SearchProblem(source, model, chosen, seeds, where)
     problem.check(data)
+    out.print(str(choose_metric(data, chosen.settings.get("metric", AUTO))), soft_wrap=True)
     name = _study_name(source, model, variant)
     path = folder or Path("runs") / "tune" / name
     if not resume:
@@ -147,6 +149,8 @@ def _space(
         space = read_space(file)
     if "variant" in space.ranges:
         raise InputError(f"{file}: variant cannot be searched; search twice, with --variant")
+    if "metric" in space.ranges:
+        raise InputError(f"{file}: metric cannot be searched, for trials are compared by it")
     if "variant" in given:
         raise InputError("--set variant: choose it with --variant")
     space = space.fixing(given)

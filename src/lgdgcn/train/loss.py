@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from lgdgcn.models import NodeModel, NodeOutput
-from lgdgcn.train.task import Targets, Task
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
 
 __all__ = ["loss_terms"]
 

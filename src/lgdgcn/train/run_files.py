@@ -136,9 +136,9 @@ def check_same(meta_old: Mapping[str, Any], meta_new: Mapping[str, Any]) -> None
     Args:
         meta_old: What the checkpoint says; keys that ``meta_new`` does not have (the epoch, the
             best score) are not compared, and settings that it does not have had their defaults.
-        meta_new: What this run would say: ``config``, ``data`` and, for label sets of different
-            sizes, ``selection``. Under ``versions`` the libraries, where a difference is only
-            a warning.
+        meta_new: What this run would say: ``config``, ``data`` and, where earlier versions chose
+            the epoch by another score, ``selection``. Under ``versions`` the libraries, where a
+            difference is only a warning.
 
     Raises:
         CheckpointError: Lists everything that differs.

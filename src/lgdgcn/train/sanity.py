@@ -1,11 +1,13 @@
 """Whether a finished training has learned anything, and what is likely in its way.
 
 A loss that is finite is not yet a result: these checks compare it with guessing, and the score of
-the kept epoch with that of one answer for all nodes. Good trainings pass without a word.
+the kept epoch with that of one answer for all nodes and with luck. Good trainings pass without a
+word.
 Whether edges are routed is a question of its own: a model may classify well and not do it.
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -14,22 +16,26 @@ from torch_geometric.data import Data
 from lgdgcn.config import LOSS_WEIGHTS, Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import NodeOutput, settings_of
+from lgdgcn.train.luck import lucky_score
+from lgdgcn.train.scores import METRICS
 from lgdgcn.train.state import TrainState
-from lgdgcn.train.task import Targets
+from lgdgcn.train.targets import Targets
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["likely_cause", "routing_warning", "sanity_warnings", "usage_warning"]
+__all__ = [
+    "likely_cause",
+    "routing_warning",
+    "sanity_warnings",
+    "told_of_training",
+    "usage_warning",
+]
 
 _EXPLODED = 10  # times the loss of guessing: a training that works is below one time
 _FEW_EPOCHS = 10  # in which a score may well stay what it is
+_ROUTING = "routing entropy is"  # begins the sentence
 _UNROUTED = 0.99  # routing entropy above which edges are not given to factors
 _UNUSED = 0.01  # share of the edges below which a factor is not needed
 _COLLAPSED = 1.5  # effective number of classes below which nearly all nodes share one
-_TITLES = {
-    "accuracy": "accuracy",
-    "micro_f1": "Micro-F1",
-    "average_precision": "average precision",
-}
 
 
 def sanity_warnings(
@@ -48,7 +54,8 @@ def sanity_warnings(
     """
     split = "val" if graph.val_mask.any() else "train"
     targets, task = Targets.of([graph], f"{split}_mask"), trained.task
-    score = float(task.selection_score(targets.pick(output.logits[None]), targets))
+    logits = targets.pick(output.logits[None])
+    score = float(task.selection_score(logits, targets))
     same_answer = task.constant_score(targets)
     unknown = (
         f"lr may not fit (now {trained.settings.lr:g}), or the graph says little of the labels"
@@ -56,12 +63,10 @@ def sanity_warnings(
     if state.epoch < _FEW_EPOCHS:
         unknown = f"train for more epochs (now {state.epoch})"
     cause = likely_cause(trained.settings, graph.x, trained.name, unknown)
-    title = f"{'validation' if split == 'val' else 'training'} {_TITLES[task.selection_metric]}"
+    title = f"{'validation' if split == 'val' else 'training'} {METRICS[task.metric]}"
     answer = "the same labels" if task.multi_label else "the most common class"
-    compared = (
-        f"the {title} of the kept epoch is {100 * score:.1f} %, that of {answer} for every node "
-        f"{100 * same_answer:.1f} %"
-    )
+    kept = f"the {title} of the kept epoch is {100 * score:.1f} %"
+    compared = f"{kept}, that of {answer} for every node {100 * same_answer:.1f} %"
 
     found = _collapse(graph.x, output, trained.model.owned_factors())
     first, last, guess = state.first_loss, state.last_loss, task.guessing_loss
@@ -78,6 +83,15 @@ def sanity_warnings(
     moved = state.lowest_score != state.best_score
     if score <= same_answer:
         found.append(f"{compared}: nothing was learned; {cause}")
+    elif (
+        split == "val"
+        and score < 1
+        and score <= (by_luck := lucky_score(task, logits, targets, state.epoch))
+    ):
+        found.append(
+            f"{kept}, and with shuffled labels the best of as many epochs may have "
+            f"{100 * by_luck:.1f} %: this may be luck; {cause}"
+        )
     elif split == "val" and state.epoch >= _FEW_EPOCHS and not moved and score < 1:
         found.append(f"the {title} was the same in all {state.epoch} epochs; {cause}")
     if split == "val" and state.best_epoch == 1 < state.epoch:
@@ -146,10 +160,15 @@ def routing_warning(entropy: float | None, settings: Settings) -> str | None:
         else "try lgdgcn train GRAPH --variant sharp"
     )
     return (
-        f"routing entropy is {entropy:.4f}: every edge is shared by all factors almost alike, so "
+        f"{_ROUTING} {entropy:.4f}: every edge is shared by all factors almost alike, so "
         "nothing is routed and the factor named for an edge has hardly more of it than the "
         f"others; {advice}"
     )
+
+
+def told_of_training(warnings: Sequence[str]) -> list[str]:
+    """What a finished run said of its training; the routing of a graph is looked at anew."""
+    return [warning for warning in warnings if not warning.startswith(_ROUTING)]
 
 
 def usage_warning(trained: TrainedModel, output: NodeOutput) -> str | None:

@@ -3,7 +3,7 @@
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
+from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.run_files import check_same
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
@@ -94,10 +95,13 @@ def train_seeds(
     Returns:
         The result of every seed, and the model with the best validation score.
     """
-    observer = _SeedObserver(folder, on_epoch, stop)
+    observer = _SeedObserver(settings, folder, on_epoch, stop)
     graphs = hold_once([load(seed) for seed in seeds])
+    metrics = [choose_metric(graph, settings.metric).metric for graph in graphs]
+    # a mean is of one score: that of the first seed, should splits differ in what is fair
+    used = replace(settings, metric=metrics[0]) if len(set(metrics)) > 1 else settings
     jobs = [
-        Job(model, Member(settings, seed), graph) for seed, graph in zip(seeds, graphs, strict=True)
+        Job(model, Member(used, seed), graph) for seed, graph in zip(seeds, graphs, strict=True)
     ]
     observer.load_states(jobs)
     run_jobs(jobs, device, observer)
@@ -129,9 +133,13 @@ class _SeedObserver(JobObserver):
     """Writes metrics and checkpoints, stops on signals, and scores what is finished."""
 
     def __init__(
-        self, folder: RunFolder | None, on_epoch: OnEpoch, stop: StopRequest | None
+        self,
+        settings: Settings,
+        folder: RunFolder | None,
+        on_epoch: OnEpoch,
+        stop: StopRequest | None,
     ) -> None:
-        self.folder, self.report, self.stop = folder, on_epoch, stop
+        self.settings, self.folder, self.report, self.stop = settings, folder, on_epoch, stop
         self.results: list[SeedResult] = []
         self.best: TrainedModel | None = None
         self.batches: list[list[int]] = []  # seeds that were trained in one pass
@@ -191,7 +199,7 @@ class _SeedObserver(JobObserver):
             trained = TrainedModel(
                 job.model,
                 trainer.model(index),
-                job.member.settings,
+                self.settings,
                 trainer.tasks[index],
                 list(getattr(job.graph, "classes", range(trainer.tasks[index].outputs))),
                 job.graph.x.size(1),
@@ -263,9 +271,9 @@ def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
 
 def _identity(job: Job) -> dict[str, Any]:
     """Return what must be the same in a run that goes on."""
-    settings, task = job.member.settings.as_dict(), Task.of(job.graph)
-    # Earlier versions chose these epochs by another score, which cannot be compared.
-    chosen_by = {"selection": task.selection_metric} if task.sizes_differ else {}
+    settings, task = job.member.settings.as_dict(), Task.of(job.graph, job.member.settings.metric)
+    # Earlier versions knew two scores only, and what they chose cannot be compared with others.
+    chosen_by = {} if task.metric in ("accuracy", "micro_f1") else {"selection": task.metric}
     return {
         **chosen_by,
         "config": {"model": job.model, "seed": job.member.seed, **settings},

@@ -1,67 +1,21 @@
-"""What is predicted, and for which nodes: one class (softmax) or a set of labels (sigmoid) each."""
+"""What is predicted of a node: one class (softmax) or a set of labels (sigmoid)."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-__all__ = [
-    "Targets",
-    "Task",
-    "average_precision",
-    "best_threshold",
-    "f1_scores",
-    "selection_scores",
-]
+from lgdgcn.config import AUTO
+from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.scores import RANKINGS, macro_f1, micro_f1, score
+from lgdgcn.train.targets import Targets, one_hot
+from lgdgcn.train.thresholds import label_cuts
 
-
-class Targets(NamedTuple):
-    """Nodes to score and their labels; S is 1 where all members share a split, else R.
-
-    Attributes:
-        nodes: Numbers ``[S, n]``, filled up with node 0 where splits differ in size.
-        y: Classes ``[S, n]`` or label sets ``[S, n, L]``.
-        weight: 1 for a node, 0 for filling ``[S, n]``.
-    """
-
-    nodes: Tensor
-    y: Tensor
-    weight: Tensor
-
-    @classmethod
-    def of(cls, graphs: Sequence[Data], mask: str) -> "Targets":
-        """Read the nodes of ``mask`` off every member's graph."""
-        if all(torch.equal(graph[mask], graphs[0][mask]) for graph in graphs):
-            graphs = graphs[:1]
-        nodes = [graph[mask].nonzero().squeeze(1) for graph in graphs]
-        size = max(len(own) for own in nodes)
-        index = torch.stack([torch.cat([own, own.new_zeros(size - len(own))]) for own in nodes])
-        position = torch.arange(size, device=index.device)
-        weight = torch.stack([position < len(own) for own in nodes])
-        y = torch.stack([graph.y[own] for graph, own in zip(graphs, index, strict=True)])
-        filled = ~weight.view(*weight.shape, *[1] * (y.dim() - 2))
-        y = y.masked_fill(filled, 0)  # filling may be a node without labels, -1 or NaN
-        return cls(index, y, weight.to(torch.get_default_dtype()))
-
-    def repeated(self, views: int) -> "Targets":
-        """The same nodes once for every view, whose scores come one view after the other."""
-        return self if views == 1 else Targets(*(torch.cat([part] * views, 1) for part in self))
-
-    def pick(self, rows: Tensor) -> Tensor:
-        """The rows ``[R, n, d]`` of these nodes among those of all, ``[R, N, d]``."""
-        if len(self.nodes) == 1:
-            return rows.index_select(1, self.nodes[0])
-        return torch.take_along_dim(rows, self.nodes.unsqueeze(-1), dim=1)
-
-    def mean(self, values: Tensor) -> Tensor:
-        """Mean over the nodes, ``[R, n] -> [R]``; 0 where there are none."""
-        weight = self.weight.to(values.dtype)
-        return (values * weight).sum(-1) / weight.sum(-1).clamp_min(1)
+__all__ = ["Task", "selection_scores"]
 
 
 @dataclass(frozen=True)
@@ -74,45 +28,43 @@ class Task:
         labels_per_node: Size of that set where all training nodes agree on it. The set is then
             predicted as the highest scores (top-m).
         threshold: Where the sizes differ, the labels of a higher probability are predicted.
+        label_thresholds: The same for every label, where they were tuned
+            (:mod:`lgdgcn.train.thresholds`); ``threshold`` is then what they have in common.
+        metric: Name of the score that chooses the epoch to keep and is the headline, a key of
+            :data:`~lgdgcn.train.scores.METRICS`; the usual one of such labels if empty.
     """
 
     outputs: int
     multi_label: bool
     labels_per_node: int | None = None
     threshold: float = 0.5
+    label_thresholds: tuple[float, ...] | None = None
+    metric: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.metric:
+            of_sets = "average_precision" if self.sizes_differ else "micro_f1"
+            object.__setattr__(self, "metric", of_sets if self.multi_label else "accuracy")
 
     @classmethod
-    def of(cls, data: Data) -> "Task":
-        """Read the task off the labels."""
-        y: Tensor = data.y
+    def of(cls, data: Data, metric: str = AUTO) -> "Task":
+        """Read the task off the labels; the score may be named (:func:`choose_metric`)."""
+        y, chosen = data.y, choose_metric(data, metric).metric
         if y.dim() == 1:
             classes = getattr(data, "classes", None)
-            return cls(len(classes) if classes is not None else int(y.max()) + 1, False)
+            outputs = len(classes) if classes is not None else int(y.max()) + 1
+            return cls(outputs, False, metric=chosen)
         sizes = y[data.train_mask].sum(1)
         same = sizes.numel() > 0 and bool((sizes == sizes[0]).all()) and sizes[0] > 0
-        return cls(y.size(1), True, int(sizes[0]) if same else None)
-
-    @property
-    def metric(self) -> str:
-        """Name of the headline score, the first of :meth:`scores`."""
-        return "micro_f1" if self.multi_label else "accuracy"
+        return cls(y.size(1), True, int(sizes[0]) if same else None, metric=chosen)
 
     @property
     def sizes_differ(self) -> bool:
-        """Whether nodes have label sets of different sizes, predicted by a threshold."""
+        """Whether nodes have label sets of different sizes, predicted by thresholds."""
         return self.multi_label and self.labels_per_node is None
 
-    @property
-    def selection_metric(self) -> str:
-        """Name of the score that chooses the epoch to keep.
-
-        Not F1 where a threshold is needed: at 0.5 it is 0 for as long as no label is probable, and
-        the threshold is only tuned when training is over.
-        """
-        return "average_precision" if self.sizes_differ else self.metric
-
     def loss(self, logits: Tensor, targets: Targets) -> Tensor:
-        """Mean loss over the target nodes, ``[R, n, C] -> [R]``.
+        """Mean loss over the target nodes by their weights, ``[R, n, C] -> [R]``.
 
         The losses of a node's labels are summed (Sec. 3.4).
         """
@@ -121,22 +73,52 @@ class Task:
             loss = -torch.take_along_dim(logits.log_softmax(-1), chosen, dim=-1).squeeze(-1)
         else:
             truth = targets.y.to(logits.dtype).expand_as(logits)
-            loss = F.binary_cross_entropy_with_logits(logits, truth, reduction="none").sum(-1)
+            weight = targets.positive_weight
+            loss = F.binary_cross_entropy_with_logits(
+                logits,
+                truth,
+                reduction="none",
+                pos_weight=None if weight is None else weight.to(logits.dtype),
+            ).sum(-1)
         return targets.mean(loss)
 
     def selection_score(self, logits: Tensor, targets: Targets) -> Tensor:
-        """The :attr:`selection_metric` on the target nodes, ``[R, n, C] -> [R]`` in float64."""
-        if not self.multi_label:
+        """The :attr:`metric` on the target nodes, ``[R, n, C] -> [R]`` in float64.
+
+        Where label sets differ in size, F1 is that of the best thresholds for these scores: they
+        are tuned when training is over, and at 0.5 no label may be predicted for many epochs.
+        """
+        if self.metric == "accuracy":
             return targets.mean((self.predict(logits) == targets.y).double())
-        counted = targets.weight.unsqueeze(-1) > 0
-        truth = (targets.y > 0) & counted
-        if self.sizes_differ:
-            ranked = torch.where(counted, logits, -torch.inf)
-            return average_precision(ranked.flatten(-2), truth.expand_as(logits).flatten(-2))
-        predicted = self.predict(logits) & counted
-        hits = (predicted & truth).sum((-1, -2)).double()
-        total = predicted.sum((-1, -2)) + truth.sum((-1, -2))
-        return 2 * hits / total.clamp_min(1)
+        counted = targets.weight > 0
+        predicted = None
+        if self.sizes_differ and self.metric not in RANKINGS:
+            _, cuts = label_cuts(logits, targets.y, counted)
+            predicted = logits.double() > cuts.unsqueeze(-2)
+        return self._score(self.metric, logits, targets.y, counted, predicted)
+
+    def _score(
+        self,
+        metric: str,
+        logits: Tensor,
+        y: Tensor,
+        counted: Tensor,
+        predicted: Tensor | None = None,
+    ) -> Tensor:
+        """A score of the nodes that count, ``[*, n, C] -> [*]``, of given label sets or its own."""
+        counted = counted.unsqueeze(-1)
+        if metric in RANKINGS:
+            predicted = None
+        elif self.multi_label:
+            predicted = (self.predict(logits) if predicted is None else predicted) & counted
+        else:
+            predicted = one_hot(self.predict(logits), self.outputs) & counted
+        truth = y > 0 if self.multi_label else one_hot(y, self.outputs)
+        truth = (truth & counted).expand_as(logits)
+        # a class is ranked by its probability; that of a label is in the order of its score
+        ranking = logits if self.multi_label else logits.double().log_softmax(-1)
+        ranking = torch.where(counted, ranking, -torch.inf)
+        return score(metric, predicted, ranking, truth, one_each=not self.multi_label)
 
     def constant_score(self, targets: Targets) -> float:
         """The best :meth:`selection_score` of one answer for all nodes, of the first member.
@@ -144,8 +126,14 @@ class Task:
         That is the most common class, or the labels by how common they are.
         """
         y = targets.y[:1]
-        common = y.sum(1) if self.multi_label else F.one_hot(y, self.outputs).sum(1)  # [1, C]
-        same = common.double().unsqueeze(1).expand(-1, y.size(1), -1)
+        common = y.sum(1) if self.multi_label else one_hot(y, self.outputs).sum(1)  # [1, C]
+        if self.sizes_differ and self.metric not in RANKINGS:  # all or none have a label
+            sizes, nodes = common[0].double().sort(descending=True).values, y.size(1)
+            if self.metric == "macro_f1":
+                return float((2 * sizes / (sizes + nodes)).mean())
+            chosen = nodes * torch.arange(1, len(sizes) + 1, device=y.device)
+            return float((2 * sizes.cumsum(0) / (chosen + sizes.sum())).max())
+        same = (common / y.size(1)).double().unsqueeze(1).expand(-1, y.size(1), -1)
         return float(self.selection_score(same, targets)[0])
 
     @property
@@ -154,10 +142,12 @@ class Task:
         return self.outputs * math.log(2) if self.multi_label else math.log(self.outputs)
 
     def tuned(self, logits: Tensor, y: Tensor, mask: Tensor) -> "Task":
-        """The same task with the best threshold on the nodes of ``mask``, where it has one."""
+        """The same task with the best thresholds on the nodes of ``mask``, where it has any."""
         if not self.sizes_differ or not mask.any():
             return self
-        return replace(self, threshold=best_threshold(logits[mask], y[mask]))
+        common, own = label_cuts(logits[mask], y[mask], mask[mask])
+        tuned = tuple(own.sigmoid().tolist())
+        return replace(self, threshold=float(common.sigmoid()), label_thresholds=tuned)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Turn scores into probabilities, ``[*, N, C]``."""
@@ -168,7 +158,9 @@ class Task:
         if not self.multi_label:
             return logits.argmax(-1)
         if self.labels_per_node is None:
-            return logits.double() > math.log(self.threshold / (1 - self.threshold))
+            thresholds = self.label_thresholds or (self.threshold,)
+            cuts = [math.log(threshold / (1 - threshold)) for threshold in thresholds]
+            return logits.double() > torch.tensor(cuts, dtype=torch.double, device=logits.device)
         chosen = logits.topk(self.labels_per_node, dim=-1).indices
         return torch.zeros_like(logits, dtype=torch.bool).scatter_(-1, chosen, True)
 
@@ -179,19 +171,24 @@ class Task:
         highest-scoring labels as it has: a protocol of the literature that needs to know the sizes.
         """
         logits, y = logits[mask], y[mask]
+        counted = mask[mask]
+        found: dict[str, float | None] = {}
+        found[self.metric] = self._score(self.metric, logits, y, counted).item()
         if not self.multi_label:
-            right = (self.predict(logits) == y).double()
-            return {"accuracy": right.mean().item() if len(y) else None}
+            others = ["accuracy", "balanced_accuracy", "macro_f1"]
+            others += ["roc_auc"] if self.outputs == 2 else []
+            found |= {name: self._score(name, logits, y, counted).item() for name in others}
+            return found if len(y) else dict.fromkeys(found)
         kinds = {"": self.predict(logits), "_at_0.5": logits > 0}
         if self.sizes_differ:
             rank = logits.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
             kinds["_with_true_set_size"] = rank < y.sum(1, keepdim=True)
-        found: dict[str, float | None] = {}
         for suffix, predicted in kinds.items():
-            micro, macro = f1_scores(predicted, y)
-            found |= {f"micro_f1{suffix}": micro, f"macro_f1{suffix}": macro}
+            found[f"micro_f1{suffix}"] = micro_f1(predicted, y).item()
+            found[f"macro_f1{suffix}"] = macro_f1(predicted, y).item()
         if self.sizes_differ:
-            found["average_precision"] = average_precision(logits.flatten(), y.flatten()).item()
+            for name in RANKINGS:
+                found[name] = self._score(name, logits, y, counted).item()
         return found if len(y) else dict.fromkeys(found)
 
 
@@ -201,69 +198,3 @@ def selection_scores(tasks: Sequence[Task], logits: Tensor, targets: Targets) ->
     if len(scores) == 1:
         return scores[tasks[0]]
     return torch.stack([scores[task][row] for row, task in enumerate(tasks)])
-
-
-_LARGEST_LOGIT = 15.0  # of a threshold: its probability can still be told from 0 and 1
-
-
-def f1_scores(predicted: Tensor, truth: Tensor) -> tuple[float, float]:
-    """Micro and macro F1 of 0/1 label matrices; a label nobody has or predicts counts as 0.
-
-    Example:
-        >>> truth = torch.tensor([[1, 0], [1, 0]])
-        >>> f1_scores(torch.tensor([[1, 0], [0, 0]]), truth)
-        (0.6666666666666666, 0.3333333333333333)
-    """
-    hit = (predicted.bool() & truth.bool()).sum(0).double()  # [L]
-    total = (predicted.bool().sum(0) + truth.bool().sum(0)).double()
-    micro = 2 * hit.sum() / total.sum().clamp_min(1)
-    macro = (2 * hit / total.clamp_min(1)).mean()
-    return micro.item(), macro.item()
-
-
-def average_precision(scores: Tensor, truth: Tensor) -> Tensor:
-    """Precision at every true entry of a ranking, averaged; 0 where nothing is true.
-
-    Entries of one score share a rank, as in scikit-learn. All shapes are fixed and no value is
-    read by the host, so that a GPU can record it.
-
-    Args:
-        scores: Shape ``[*, n]``.
-        truth: Which entries are true. Shape ``[*, n]``.
-
-    Returns:
-        Shape ``[*]``, float64.
-
-    Example:
-        >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, 0, 1])).item()
-        0.8333333333333333
-    """
-    falling, order = (-scores).sort(dim=-1, stable=True)
-    hit = torch.take_along_dim(truth > 0, order, dim=-1)
-    rank = torch.searchsorted(falling, falling, right=True)  # entries of this score or higher
-    found = torch.take_along_dim(hit.cumsum(-1), rank - 1, dim=-1)
-    precision = found.double() / rank
-    return (precision * hit).sum(-1) / hit.sum(-1).clamp_min(1)
-
-
-def best_threshold(logits: Tensor, truth: Tensor) -> float:
-    """The probability above which labels are predicted for the highest Micro-F1.
-
-    Half way between two neighbouring scores, in the logits; 0.5 where no label is true.
-
-    Example:
-        >>> logits = torch.tensor([[-1.0, -2.0], [-4.0, -5.0]])
-        >>> round(best_threshold(logits, torch.tensor([[1, 1], [0, 0]])), 4)  # the logit -3
-        0.0474
-    """
-    scores = logits.double().clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT).flatten()
-    falling, order = scores.sort(descending=True, stable=True)
-    hit = (truth > 0).flatten()[order]
-    if not hit.any():
-        return 0.5
-    chosen = torch.arange(1, len(hit) + 1, device=hit.device)
-    f1 = 2 * hit.cumsum(0).double() / (chosen + hit.sum())
-    below = torch.cat([falling[1:], falling[-1:] - 1])
-    f1[falling == below] = -1  # no threshold tells equal scores apart
-    best = int(f1.argmax())
-    return float(((falling[best] + below[best]) / 2).sigmoid())

@@ -18,6 +18,7 @@ from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
 from lgdgcn.train.checkpoint import check_like, load_weights, save_weights
+from lgdgcn.train.scores import METRICS
 from lgdgcn.train.task import Task
 
 __all__ = ["TrainedModel", "feature_names", "hold_once", "prepared", "prepared_alike"]
@@ -132,7 +133,7 @@ class TrainedModel:
         dtype = torch.float64 if wide else torch.float32
         try:
             _check_description(meta)
-            settings, task = resolve(meta["settings"]), Task(**meta["task"])
+            settings, task = resolve(meta["settings"]), _read_task(meta["task"])
             sizes = meta["in_channels"], task.outputs
             make = partial(build, meta["model"], settings.as_dict(), *sizes)
             with torch.device("meta"):  # takes no memory, whatever sizes the file names
@@ -173,16 +174,25 @@ def _listed(names: Sequence[str], what: str) -> list[str]:
     return [f"{what} {shown}{more}"] if names else []
 
 
+def _read_task(described: Mapping[str, Any]) -> Task:
+    """Read a task back from JSON, which has lists for tuples."""
+    own = described.get("label_thresholds")
+    return Task(**{**described, "label_thresholds": None if own is None else tuple(own)})
+
+
 def _check_description(meta: Mapping[str, Any]) -> None:
     """Refuse values that building a model would not, but using it."""
-    task = Task(**meta["task"])
+    task = _read_task(meta["task"])
     classes, in_channels, names = meta["classes"], meta["in_channels"], meta.get("feature_names")
-    size = task.labels_per_node
+    size, own = task.labels_per_node, task.label_thresholds
     sound = {
         "outputs": type(task.outputs) is int and task.outputs >= 1,
         "multi_label": type(task.multi_label) is bool,
         "labels_per_node": size is None or (type(size) is int and 1 <= size <= task.outputs),
-        "threshold": type(task.threshold) is float and 0 < task.threshold < 1,
+        "threshold": _is_threshold(task.threshold),
+        "label_thresholds": own is None
+        or (len(own) == task.outputs and all(_is_threshold(one) for one in own)),
+        "metric": task.metric in METRICS,
         "classes": isinstance(classes, list)
         and all(isinstance(name, str | int | float) for name in classes)
         and len(classes) == task.outputs,
@@ -196,6 +206,10 @@ def _check_description(meta: Mapping[str, Any]) -> None:
     }
     if wrong := [field for field, holds in sound.items() if not holds]:
         raise ValueError(f"{', '.join(wrong)} cannot be right")
+
+
+def _is_threshold(value: Any) -> bool:
+    return type(value) is float and 0 < value < 1
 
 
 def prepared(

@@ -25,7 +25,8 @@ from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.members import StackedMembers, check_alike, new_model, with_weights
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
-from lgdgcn.train.task import Targets, Task, selection_scores
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task, selection_scores
 
 __all__ = ["Trainer"]
 
@@ -61,7 +62,10 @@ class Trainer:
         self.model_name = model_name
         states = [None] * len(self.members) if states is None else states
         check_alike(self.members, self.graphs, states)
-        self.tasks = [Task.of(graph) for graph in self.graphs]
+        self.tasks = [
+            Task.of(graph, member.settings.metric)
+            for graph, member in zip(self.graphs, self.members, strict=True)
+        ]
         self.states = [TrainState() if state is None else replace(state) for state in states]
         self._has_validation = [bool(graph.val_mask.any()) for graph in self.graphs]
         indices = [i for i in range(len(self.members)) if not self._is_finished(i)]
@@ -248,7 +252,7 @@ class Trainer:
             "epoch": epoch,
             **losses,
             "val_loss": row["val_loss"] if validated else None,
-            f"val_{self.tasks[index].selection_metric}": row["val_score"] if validated else None,
+            f"val_{self.tasks[index].metric}": row["val_score"] if validated else None,
         }
         now = replace(self.states[index], tensors={})
         return EpochReport(index, metrics, now, self._is_finished(index), error)
@@ -266,6 +270,8 @@ class Trainer:
         self.stacked = StackedMembers(members, [self._new_model(i) for i in indices], states)
         self.network = self.stacked.network
         self.targets = Targets.of(graphs, "train_mask")
+        if members[0].settings.class_weights == "balanced":
+            self.targets = self.targets.balanced(self.task.outputs)
         self.validation = Targets.of(graphs, "val_mask")
         self.validated = self.validation.weight.any(-1).expand(len(indices))  # [R]
         self._all_validated = bool(self.validated.all())

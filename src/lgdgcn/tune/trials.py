@@ -163,7 +163,7 @@ class _TrialObserver(JobObserver):
                 trial.failure = report.diverged
             elif not trial.finished:
                 run = trial.runs[list(trial.seeds).index(job.member.seed)]
-                run.update(report, trainer.tasks[report.index].selection_metric)
+                run.update(report, trainer.tasks[report.index].metric)
         self.after_epoch()
         unfinished = dict.fromkeys(job.group for job in jobs if not job.done)
         trials = [self.trials[number] for number in unfinished]

@@ -1,0 +1,174 @@
+"""Scores of predictions, equal to scikit-learn's, for many members at once.
+
+Predictions and truths are 0/1 matrices of nodes and classes, or labels. All shapes are fixed and no
+value is read by the host, so that a GPU can record a score with the epoch that it belongs to.
+"""
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "METRICS",
+    "RANKINGS",
+    "average_precision",
+    "balanced_accuracy",
+    "macro_f1",
+    "micro_f1",
+    "roc_auc",
+    "score",
+]
+
+METRICS = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "macro_f1": "Macro-F1",
+    "micro_f1": "Micro-F1",
+    "roc_auc": "ROC-AUC",
+    "average_precision": "average precision",
+}
+"""The title of every score that may choose the epoch to keep, by its name."""
+
+RANKINGS = ("roc_auc", "average_precision")  # which need no prediction
+
+
+def score(
+    metric: str, predicted: Tensor | None, ranking: Tensor, truth: Tensor, *, one_each: bool
+) -> Tensor:
+    """One of :data:`METRICS`.
+
+    ROC-AUC is the mean over classes, each against the rest, or over labels. Average precision is
+    that of all pairs of a node and a label together, and of classes the mean.
+
+    Args:
+        metric: Its name.
+        predicted: Classes or labels that are predicted, ``[*, n, C]``; ``None`` for a ranking.
+        ranking: The higher, the likelier; ``-inf`` for filling. Shape ``[*, n, C]``.
+        truth: Which are true, none of filling. Shape ``[*, n, C]``.
+        one_each: Whether every node has one class, and not a set of labels.
+
+    Returns:
+        Shape ``[*]``, float64.
+    """
+    if metric in RANKINGS:
+        if metric == "average_precision" and not one_each:
+            return average_precision(ranking.flatten(-2), truth.flatten(-2))
+        rows = ranking.mT.contiguous(), truth.mT.contiguous()  # [*, C, n]
+        known = truth.sum(-2)
+        if metric == "average_precision":
+            return _mean(average_precision(*rows), known > 0)
+        both = (known > 0) & (known < (ranking > -torch.inf).sum(-2))
+        return _mean(roc_auc(*rows), both)
+    assert predicted is not None
+    if metric == "macro_f1":
+        return macro_f1(predicted, truth, only_present=one_each)
+    if metric == "balanced_accuracy":
+        return balanced_accuracy(predicted, truth)
+    return micro_f1(predicted, truth)  # with one class each it is the accuracy
+
+
+def micro_f1(predicted: Tensor, truth: Tensor) -> Tensor:
+    """F1 of all entries together, ``[*, n, L] -> [*]`` in float64.
+
+    Example:
+        >>> micro_f1(torch.tensor([[1, 0], [0, 0]]), torch.tensor([[1, 0], [1, 0]])).item()
+        0.6666666666666666
+    """
+    hit, total = _counts(predicted, truth)
+    return 2 * hit.sum(-1) / total.sum(-1).clamp_min(1)
+
+
+def macro_f1(predicted: Tensor, truth: Tensor, *, only_present: bool = False) -> Tensor:
+    """Mean of the columns' F1, ``[*, n, L] -> [*]`` in float64.
+
+    Args:
+        predicted: What is predicted.
+        truth: What is true.
+        only_present: Leave out columns that are neither true nor predicted anywhere, as
+            scikit-learn does with classes; with labels it counts them as 0.
+
+    Example:
+        >>> macro_f1(torch.tensor([[1, 0], [0, 0]]), torch.tensor([[1, 0], [1, 0]])).item()
+        0.3333333333333333
+    """
+    hit, total = _counts(predicted, truth)
+    return _mean(2 * hit / total.clamp_min(1), (total > 0) | (not only_present))
+
+
+def balanced_accuracy(predicted: Tensor, truth: Tensor) -> Tensor:
+    """Share of a class's nodes that are predicted, averaged over classes that have any.
+
+    Args:
+        predicted: Shape ``[*, n, C]``.
+        truth: Shape ``[*, n, C]``.
+
+    Returns:
+        Shape ``[*]``, float64.
+    """
+    hit, _ = _counts(predicted, truth)
+    size = truth.bool().sum(-2)
+    return _mean(hit / size.clamp_min(1), size > 0)
+
+
+def average_precision(scores: Tensor, truth: Tensor) -> Tensor:
+    """Precision at every true entry of a ranking, averaged; 0 where nothing is true.
+
+    Entries of one score share a rank, as in scikit-learn. Those of the score ``-inf`` that are not
+    true do not count.
+
+    Args:
+        scores: Shape ``[*, n]``.
+        truth: Which entries are true. Shape ``[*, n]``.
+
+    Returns:
+        Shape ``[*]``, float64.
+
+    Example:
+        >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, 0, 1])).item()
+        0.8333333333333333
+    """
+    falling, order = (-scores).sort(dim=-1, stable=True)
+    hit = torch.take_along_dim(truth > 0, order, dim=-1)
+    rank = torch.searchsorted(falling, falling, right=True)  # entries of this score or higher
+    found = torch.take_along_dim(hit.cumsum(-1), rank - 1, dim=-1)
+    precision = found.double() / rank
+    return (precision * hit).sum(-1) / hit.sum(-1).clamp_min(1)
+
+
+def roc_auc(scores: Tensor, truth: Tensor) -> Tensor:
+    """How often a true entry scores higher than one that is not; 0.5 where one kind is missing.
+
+    Equal scores count half. Entries of the score ``-inf`` that are not true do not count.
+
+    Args:
+        scores: Shape ``[*, n]``.
+        truth: Which entries are true. Shape ``[*, n]``.
+
+    Returns:
+        Shape ``[*]``, float64.
+
+    Example:
+        >>> roc_auc(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, 0, 1])).item()
+        0.5
+    """
+    truth = truth > 0
+    rising = scores.sort(dim=-1).values
+    lower = torch.searchsorted(rising, scores)
+    equal = torch.searchsorted(rising, scores, right=True) - lower
+    left_out = ((scores == -torch.inf) & ~truth).sum(-1, keepdim=True)
+    beaten = ((lower - left_out).double() + equal.double() / 2) * truth
+    true = truth.sum(-1).double()
+    false = scores.size(-1) - left_out.squeeze(-1) - true
+    pairs = beaten.sum(-1) - true * true / 2  # without those of two true entries
+    return torch.where(true * false > 0, pairs / (true * false).clamp_min(1), 0.5)
+
+
+def _mean(values: Tensor, kept: Tensor) -> Tensor:
+    """Mean of the values that are kept, ``[*, L] -> [*]``; 0 where there are none."""
+    return (values * kept).sum(-1) / kept.sum(-1).clamp_min(1)
+
+
+def _counts(predicted: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
+    """Of every column the entries both predicted and true, and all predicted and all true ones."""
+    predicted, truth = predicted.bool(), truth.bool()
+    total = predicted.sum(-2) + truth.sum(-2)
+    return (predicted & truth).sum(-2).double(), total.double()

@@ -1,0 +1,83 @@
+"""The nodes that are trained on or scored, with their labels, of many members at once."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+__all__ = ["Targets", "one_hot"]
+
+
+class Targets(NamedTuple):
+    """Nodes to score and their labels; S is 1 where all members share a split, else R.
+
+    Attributes:
+        nodes: Numbers ``[S, n]``, filled up with node 0 where splits differ in size.
+        y: Classes ``[S, n]`` or label sets ``[S, n, L]``.
+        weight: 1 for a node, or what its class counts, and 0 for filling ``[S, n]``.
+        positive_weight: What a label counts where a node has it, ``[S, 1, L]``; 1 if ``None``.
+    """
+
+    nodes: Tensor
+    y: Tensor
+    weight: Tensor
+    positive_weight: Tensor | None = None
+
+    @classmethod
+    def of(cls, graphs: Sequence[Data], mask: str) -> "Targets":
+        """Read the nodes of ``mask`` off every member's graph."""
+        if all(torch.equal(graph[mask], graphs[0][mask]) for graph in graphs):
+            graphs = graphs[:1]
+        nodes = [graph[mask].nonzero().squeeze(1) for graph in graphs]
+        size = max(len(own) for own in nodes)
+        index = torch.stack([torch.cat([own, own.new_zeros(size - len(own))]) for own in nodes])
+        position = torch.arange(size, device=index.device)
+        weight = torch.stack([position < len(own) for own in nodes])
+        y = torch.stack([graph.y[own] for graph, own in zip(graphs, index, strict=True)])
+        filled = ~weight.view(*weight.shape, *[1] * (y.dim() - 2))
+        y = y.masked_fill(filled, 0)  # filling may be a node without labels, -1 or NaN
+        return cls(index, y, weight.to(torch.get_default_dtype()))
+
+    def repeated(self, views: int) -> "Targets":
+        """The same nodes once for every view, whose scores come one view after the other."""
+        if views == 1:
+            return self
+        nodes, y, weight = (torch.cat([part] * views, 1) for part in self[:3])
+        return Targets(nodes, y, weight, self.positive_weight)
+
+    def balanced(self, outputs: int) -> "Targets":
+        """The same nodes, with rare classes or labels counting more.
+
+        All classes together count alike, as scikit-learn's ``"balanced"``: a node of class c counts
+        n / (classes * n_c). A label counts as much where nodes have it as where they have it not.
+        """
+        counted = (self.weight > 0).unsqueeze(-1)
+        total = counted.sum(1)  # [S, 1]
+        if self.y.dim() == 3:
+            having = ((self.y > 0) & counted).sum(1)  # [S, L]
+            missing = total - having
+            known = (having > 0) & (missing > 0)
+            weight = torch.where(known, missing / having.clamp_min(1), 1.0)
+            return self._replace(positive_weight=weight.to(self.weight.dtype).unsqueeze(1))
+        sizes = (one_hot(self.y, outputs) & counted).sum(1)  # [S, C]
+        classes = (sizes > 0).sum(1, keepdim=True)
+        counts = (total / (classes * sizes).clamp_min(1)).to(self.weight.dtype)
+        return self._replace(weight=self.weight * torch.take_along_dim(counts, self.y, 1))
+
+    def pick(self, rows: Tensor) -> Tensor:
+        """The rows ``[R, n, d]`` of these nodes among those of all, ``[R, N, d]``."""
+        if len(self.nodes) == 1:
+            return rows.index_select(1, self.nodes[0])
+        return torch.take_along_dim(rows, self.nodes.unsqueeze(-1), dim=1)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Mean over the nodes, ``[R, n] -> [R]``; 0 where there are none."""
+        weight = self.weight.to(values.dtype)
+        return (values * weight).sum(-1) / weight.sum(-1).clamp_min(1)
+
+
+def one_hot(classes: Tensor, count: int) -> Tensor:
+    """Class numbers ``[*]`` as ``[*, C]``, never read by the host."""
+    return classes.unsqueeze(-1) == torch.arange(count, device=classes.device)

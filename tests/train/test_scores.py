@@ -1,0 +1,105 @@
+"""Scores against scikit-learn and loops, of one member and of many."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import (
+    average_precision_score,
+    balanced_accuracy_score,
+    f1_score,
+    roc_auc_score,
+)
+
+from lgdgcn.train.scores import average_precision, balanced_accuracy, macro_f1, micro_f1, roc_auc
+from literal import scores as literal
+from literal.seeds import seeds
+
+SEEDS = seeds(3)
+
+
+def ranking(seed, levels=0, size=60):
+    """Scores and truths; with levels many scores are equal."""
+    torch.manual_seed(seed)
+    values, truth = 2 * torch.randn(size, dtype=torch.float64), torch.rand(size) < 0.3
+    truth[:2] = torch.tensor([True, False])
+    return (values * levels / 4).round() if levels else values, truth
+
+
+def classes(seed, count=5, nodes=40, present=4):
+    """Classes of nodes, true and predicted; the last class may be predicted, but is not there."""
+    torch.manual_seed(seed)
+    return torch.randint(0, present, (nodes,)), torch.randint(0, count, (nodes,))
+
+
+def one_hot(numbers, count=5):
+    return torch.nn.functional.one_hot(numbers, count)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("levels", [0, 3], ids=["distinct", "many equal"])
+def test_average_precision(seed, levels):
+    values, truth = ranking(seed, levels)
+    found = average_precision(values, truth).item()
+    assert found == pytest.approx(literal.average_precision(values.tolist(), truth.tolist()))
+    assert found == pytest.approx(average_precision_score(truth, values))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("levels", [0, 3], ids=["distinct", "many equal"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_roc_auc(seed, levels, dtype):
+    values, truth = ranking(seed, levels)
+    values = values.to(dtype)
+    found = roc_auc(values, truth)
+    assert found.dtype == torch.float64
+    assert found.item() == pytest.approx(literal.roc_auc(values.tolist(), truth.tolist()))
+    assert found.item() == pytest.approx(roc_auc_score(truth, values))
+
+
+@pytest.mark.parametrize("score", [average_precision, roc_auc])
+@pytest.mark.parametrize("levels", [0, 3], ids=["distinct", "many equal"])
+def test_rankings_of_many_members_and_filling(score, levels):
+    values, truth = map(torch.stack, zip(*(ranking(seed, levels) for seed in SEEDS), strict=True))
+    want = [score(*ranking(seed, levels)).item() for seed in SEEDS]
+    assert score(values, truth).tolist() == want
+    filled = torch.cat([values, torch.full((3, 7), -torch.inf)], 1)
+    assert score(filled, torch.cat([truth, truth[:, :7] & False], 1)).tolist() == pytest.approx(
+        want
+    )
+
+
+def test_rankings_of_one_kind():
+    assert average_precision(torch.rand(5), torch.zeros(5)) == 0
+    assert roc_auc(torch.rand(5), torch.zeros(5)) == 0.5
+    assert roc_auc(torch.rand(5), torch.ones(5)) == 0.5
+    assert roc_auc(torch.zeros(6), torch.arange(6) % 2) == 0.5  # one answer for all
+
+
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("count", [4, 5])
+def test_scores_of_classes(seed, count):
+    y, predicted = classes(seed, count)
+    both = one_hot(predicted), one_hot(y)
+    assert macro_f1(*both, only_present=True).item() == pytest.approx(
+        f1_score(y, predicted, average="macro", zero_division=0)
+    )
+    assert micro_f1(*both).item() == pytest.approx((y == predicted).double().mean().item())
+    want = balanced_accuracy_score(y, predicted)
+    assert balanced_accuracy(*both).item() == pytest.approx(want)
+    many = [torch.stack([one, one.flip(0), one]) for one in both]
+    assert balanced_accuracy(*many).tolist() == pytest.approx([want] * 3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_f1_of_labels(seed):
+    torch.manual_seed(seed)
+    truth, predicted = torch.rand(30, 6) < 0.3, torch.rand(30, 6) < 0.4
+    truth[:, -1] = predicted[:, -1] = False  # a label that nobody has
+    for score, average in ((micro_f1, "micro"), (macro_f1, "macro")):
+        want = f1_score(truth, predicted, average=average, zero_division=0)
+        assert score(predicted, truth).item() == pytest.approx(want)
+    want = literal.f1(predicted.numpy(), truth.numpy())
+    np.testing.assert_allclose([micro_f1(predicted, truth), macro_f1(predicted, truth)], want)
+    assert micro_f1(predicted[:0], truth[:0]) == macro_f1(predicted[:0], truth[:0]) == 0
