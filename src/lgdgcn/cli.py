@@ -12,7 +12,7 @@ import typer
 
 from lgdgcn import __version__
 from lgdgcn.commands import examples
-from lgdgcn.commands.options import Device, Features, Model, Root, Run, Split
+from lgdgcn.commands.options import Device, Features, Id, Ignore, Label, Model, Root, Run, Split
 from lgdgcn.errors import LGDError, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
@@ -96,6 +96,9 @@ def train(
     ] = "",
     split: Split = "standard",
     features: Features = None,
+    ignore: Ignore = None,
+    label: Label = None,
+    id: Id = None,
     root: Root = None,
 ) -> None:
     """Train a model on a graph and show how good it is."""
@@ -103,7 +106,7 @@ def train(
     from lgdgcn.data.source import GraphSource
 
     run(
-        GraphSource(dataset, root, split, features),
+        GraphSource(dataset, root, split, features, tuple(ignore or ()), label, id),
         model=model,
         variant=variant,
         seeds=seeds,
@@ -162,6 +165,9 @@ def tune(
     ] = None,
     split: Split = "standard",
     features: Features = None,
+    ignore: Ignore = None,
+    label: Label = None,
+    id: Id = None,
     root: Root = None,
 ) -> None:
     """Search for a model's best settings on validation and leave them as a preset."""
@@ -169,7 +175,7 @@ def tune(
     from lgdgcn.data.source import GraphSource
 
     run(
-        GraphSource(dataset, root, split, features),
+        GraphSource(dataset, root, split, features, tuple(ignore or ()), label, id),
         model=model,
         variant=variant,
         trials=trials,

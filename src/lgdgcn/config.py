@@ -464,4 +464,6 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, str):
         # JSON's strings are TOML's, but for the one control character that JSON lets through
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
     return repr(value)

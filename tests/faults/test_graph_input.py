@@ -46,8 +46,8 @@ def warned(*words: str):
 def test_fault_01_features_that_are_no_numbers_are_counted_and_placed(tmp_path, value):
     """NaN or infinite features are refused with their count and the first row and column.
 
-    In part: of a csv, tsv or parquet table the first bad cell is named with line and column, but
-    the bad cells are not counted.
+    In part: of a csv, tsv or parquet table the first infinite cell is named with line and column,
+    but they are not counted. There, NaN is a blank (48).
     """
     x = arrays()["x"]
     x[[3, 5], [2, 0]] = value
@@ -57,6 +57,8 @@ def test_fault_01_features_that_are_no_numbers_are_counted_and_placed(tmp_path, 
     lines = (table / "nodes.csv").read_text().splitlines()
     lines[7] = f"n6,1,{value},1,{CLASSES[0]},train"
     (table / "nodes.csv").write_text("\n".join(lines))
+    if np.isnan(value):
+        return
     train(tmp_path / "run", graph=table).refused("nodes.csv line 8: column 'f2'", f"'{value}'")
     assert not (tmp_path / "run").exists()
 

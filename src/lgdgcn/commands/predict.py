@@ -10,7 +10,6 @@ from torch_geometric.data import Data
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import print_warning
 from lgdgcn.commands.finished_run import open_run
-from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.models import NodeOutput
@@ -26,11 +25,11 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
     finished = open_run(run, device)
     trained, source = finished.trained, finished.source
     if graph is not None:
-        source = GraphSource(graph, source.root, features=source.features)
+        source = source.elsewhere(graph)
     finished.target(out, graph=source)
     if edges:
         finished.target(out.with_name(f"{out.stem}-edges.csv"), graph=source)
-    data = source.load(require_labels=False)
+    data = source.load(require_labels=False, encoding=trained.encoding)
     if source.features == "identity" and source is not finished.source:
         _check_same_nodes(finished.source.load(require_labels=False), data)
     output = trained(data)
@@ -39,7 +38,9 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
     ids = _ids(data)
     factors = trained.dominant_factors(output)
     header = ["node", "label", "probability"] + ([] if factors is None else ["factor"])
-    write_csv(out, header, _node_rows(trained, output, ids, factors))
+    text = data.get("node_text") or {}  # what the nodes table says in words
+    nodes = zip(_node_rows(trained, output, ids, factors), *text.values(), strict=True)
+    write_csv(out, [*header, *text], ([*cells, *words] for cells, *words in nodes))
     console.print(f"{len(ids)} nodes: {out}", soft_wrap=True)
     if edges:
         path = out.with_name(f"{out.stem}-edges.csv")

@@ -200,7 +200,8 @@ def _train_one(
     stop: StopRequest,
 ) -> Result:
     header = {"dataset": source.address, "model": model, "seeds": seeds, "split": source.split}
-    header |= {key: value for key in ("root", "features") if (value := getattr(source, key))}
+    header |= {"root": source.root} if source.root else {}
+    header |= {key: value for key, value in source.options.items() if key != "split"}
     variant = settings.variant if model in ("lgdgcn", "disengcn") else None
     what = {"model": model, "variant": variant}
     found: Result = {}

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from itertools import chain
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +11,25 @@ import scipy.sparse
 from torch_geometric.data import Data
 
 from lgdgcn.data.edge_list import read_edges
+from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.labels import SPLITS
-from lgdgcn.data.names import label_values, warn_of_blanks
-from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz, read_table
+from lgdgcn.data.node_table import node_ids, read_nodes
+from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.runtime import require_memory
 
 __all__ = ["read_graph"]
 
-ID = ("id", "node_id", "node", "name")  # the first that is there; the others are features
-LABEL = ("label", "class", "y")
-SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "": -1}
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 
 
 def read_graph(
-    folder: str | Path, features: str | None = None, require_labels: bool | None = True
+    folder: str | Path,
+    features: str | None = None,
+    require_labels: bool | None = True,
+    roles: Mapping[str, str] | None = None,
+    encoding: Encoding | None = None,
 ) -> Data:
     """Read ``edges.*`` and ``nodes.*`` (csv, csv.gz, tsv, tsv.gz, parquet or npz) from a folder.
 
@@ -37,7 +39,8 @@ def read_graph(
 
     *Nodes* have a header. ``id`` (or node_id, node, name; else the row number from 0), ``label``
     (or class, y; or several 0/1 columns ``label:a``, ``label:b``; empty = unlabelled), ``split``
-    (train, val, test or empty) are optional; every other column is a numeric feature (float32).
+    (train, val, test or empty) are optional; every other column is read by its role, given or
+    guessed: see :mod:`~lgdgcn.data.columns` and :mod:`~lgdgcn.data.encoding`.
     Ids and labels are text and come back as they are written; labels of plain digits come back as
     integers (see :func:`~lgdgcn.data.names.label_values`).
     ``nodes.npz`` holds ``x`` or its CSR parts ``x_data, x_indices, x_indptr, x_shape``, and
@@ -49,11 +52,13 @@ def read_graph(
         features: ``"degree"`` or ``"identity"`` makes features from the structure instead.
         require_labels: ``False`` also reads a graph without labels, to predict them; ``None``
             too, but what labels there are must be fit for training.
+        roles: The roles of columns of the nodes table, by name.
+        encoding: How the columns are to become features: that of the graph a model was trained on.
 
     Returns:
         A graph in :func:`~lgdgcn.data.validate.canonical` form, with ``node_ids`` (the ids as
-        text, in row order), ``name`` (of the folder) and, where the features are columns with
-        names, ``feature_names``.
+        text, in row order), ``name`` (of the folder); where the features are columns of a table,
+        ``feature_names`` and ``encoding``; and where it has free text, ``node_text``.
 
     Raises:
         InputError: Names the file, the line and what to do.
@@ -68,7 +73,7 @@ def read_graph(
         raise InputError(f"{folder} has no edges file; add one of {names}")
     if nodes is None and require_labels:
         raise InputError(f"{folder} has no nodes file; add nodes.csv with id and label to train")
-    values = _read_nodes(nodes) if nodes else {}
+    values = _read_nodes(nodes, roles or {}, encoding) if nodes else {}
     values |= read_edges(edges, values.get("node_ids"), nodes)
     if "node_ids" in values:
         values["num_nodes"] = len(values["node_ids"])
@@ -83,93 +88,13 @@ def read_graph(
     return graph
 
 
-def _read_nodes(path: Path) -> dict[str, Any]:
+def _read_nodes(path: Path, roles: Mapping[str, str], encoding: Encoding | None) -> dict[str, Any]:
     """Everything the nodes file says, under the names :func:`canonical` knows."""
-    if path.suffix == ".npz":
-        return _nodes_from_arrays(path)
-    columns: list[str] = []
-
-    def text_columns(names: list[str]) -> set[str]:
-        columns.extend(names)
-        return set(chain(*_roles(names).values()))
-
-    table = read_table(path, text_columns)
-    roles = _roles([*table.text])
-    values: dict[str, Any] = {"node_ids": _node_ids(table, roles["id"])}
-    if table.numbers.shape[1]:
-        values["x"] = table.numbers
-        values["feature_names"] = [name for name in columns if name not in table.text]
-    if roles["label"]:
-        column = roles["label"][0]
-        values["y"] = label_values(path, column, table.text[column])
-    if roles["labels"]:
-        values["y"] = _label_matrix(table, roles["labels"])
-        values["classes"] = [name[len("label:") :] for name in roles["labels"]]
-    if roles["split"]:
-        values |= _split_masks(table, roles["split"][0])
-    return values
-
-
-def _roles(names: list[str]) -> dict[str, list[str]]:
-    """Which columns are the id, the label or labels, and the split."""
-
-    def first(candidates: tuple[str, ...]) -> list[str]:
-        found = [name for one in candidates for name in names if name.lower() == one]
-        if len(found) > 1 and found[0].lower() == found[1].lower():
-            raise InputError(f"has both {found[0]!r} and {found[1]!r}; rename one")
-        return found[:1]
-
-    label = first(LABEL)
-    labels = [name for name in names if name.lower().startswith(("label:", "label_"))]
-    if labels and label and label[0].lower() == "label":
-        raise InputError(f"has both {label[0]!r} and {labels[0][:50]!r}; keep one kind of label")
-    return {
-        "id": first(ID),
-        "label": [] if labels else label,
-        "labels": labels,
-        "split": first(("split",)),
-    }
-
-
-def _node_ids(table: Table, column: list[str]) -> list[str]:
-    if not column:
-        return [str(i) for i in range(len(table.lines))]
-    seen: dict[str, int] = {}
-    for row, name in enumerate(table.text[column[0]]):
-        if not name.strip():
-            raise InputError(f"{table.where(row)}: the id is empty; give every node an id")
-        if seen.setdefault(name, row) != row:
-            raise InputError(
-                f"{table.where(row)}: id {name[:50]!r} is already on line "
-                f"{table.lines[seen[name]]}; ids must be unique"
-            )
-    warn_of_blanks(table.path, "ids", seen)
-    return list(seen)
-
-
-def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
-    known = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, "": np.nan, "-1": np.nan, "-1.0": np.nan}
-    matrix = np.empty((len(table.lines), len(columns)), dtype=np.float32)
-    for j, name in enumerate(columns):
-        for row, cell in enumerate(table.text[name]):
-            if cell not in known:
-                raise InputError(
-                    f"{table.where(row)}: column {name[:50]!r} holds {cell[:50]!r}; "
-                    "use 0, 1 or nothing"
-                )
-            matrix[row, j] = known[cell]
-    return matrix
-
-
-def _split_masks(table: Table, column: str) -> dict[str, Any]:
-    numbers = np.empty(len(table.lines), dtype=np.int64)
-    for row, cell in enumerate(table.text[column]):
-        if cell.strip().lower() not in SPLIT_NAMES:
-            raise InputError(
-                f"{table.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
-            )
-        numbers[row] = SPLIT_NAMES[cell.strip().lower()]
-    return {f"{split}_mask": numbers == i for i, split in enumerate(SPLITS)}
+    if path.suffix != ".npz":
+        return read_nodes(path, roles, encoding)
+    if roles:
+        raise InputError(f"{path} has arrays, no columns such as {next(iter(roles))[:50]!r}")
+    return _nodes_from_arrays(path)
 
 
 def _nodes_from_arrays(path: Path) -> dict[str, Any]:
@@ -196,8 +121,8 @@ def _nodes_from_arrays(path: Path) -> dict[str, Any]:
         _require_room(path, len(ids))
         column = [str(name) for name in ids.tolist()]
         lines = list(range(len(column)))
-        table = Table(path, {"id": column}, np.zeros((len(column), 0), np.float32), lines)
-        values["node_ids"] = _node_ids(table, ["id"])
+        table = Table(path, ["id"], {"id": column}, np.zeros((len(column), 0), np.float32), lines)
+        values["node_ids"] = node_ids(table, ["id"])
     if "classes" in arrays:
         values["classes"] = arrays.pop("classes").ravel().tolist()
     wanted = {"x", "y", "y_factor", *(f"{s}_{kind}" for s in SPLITS for kind in ("mask", "idx"))}

@@ -130,8 +130,9 @@ def with_features(data: Data, kind: str) -> Data:
         x = torch.cat([degree.log1p().unsqueeze(1), one_hot], dim=1)  # [N, 1 + buckets]
     graph = Data(**data.to_dict())
     graph.x = x
-    if "feature_names" in graph:  # those of columns that are no longer there
-        del graph.feature_names
+    for key in ("feature_names", "encoding"):  # of columns that are no longer there
+        if key in graph:
+            del graph[key]
     return graph
 
 

@@ -196,6 +196,7 @@ class _SeedObserver(JobObserver):
                 list(getattr(job.graph, "classes", range(trainer.tasks[index].outputs))),
                 job.graph.x.size(1),
                 feature_names(job.graph),
+                job.graph.get("encoding"),
             )
             output = trained.run(graph)
             trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings, resolve
+from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.features import row_normalized, select_columns
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import NodeModel, NodeOutput, build
@@ -38,6 +39,7 @@ class TrainedModel:
         classes: Original class or label names, by output.
         in_channels: Number of features it expects.
         feature_names: Their names, where the graph it was trained on has them.
+        encoding: How the columns of a table became these features, where they did.
     """
 
     name: str
@@ -47,6 +49,7 @@ class TrainedModel:
     classes: list[Any]
     in_channels: int
     feature_names: list[str] | None = None
+    encoding: Encoding | None = None
 
     @torch.no_grad()
     def __call__(self, data: Data) -> NodeOutput:
@@ -121,6 +124,7 @@ class TrainedModel:
             "classes": to_json(self.classes),
             "in_channels": self.in_channels,
             "feature_names": self.feature_names,
+            "encoding": None if self.encoding is None else self.encoding.as_dict(),
         }
 
     @classmethod
@@ -149,8 +153,17 @@ class TrainedModel:
         model.resize(tensors)
         model.load_state_dict(tensors)
         model.to(device)
-        columns = meta["in_channels"], meta.get("feature_names")
-        return cls(meta["model"], model, settings, task, meta["classes"], *columns)
+        encoding = meta.get("encoding")
+        return cls(
+            meta["model"],
+            model,
+            settings,
+            task,
+            meta["classes"],
+            meta["in_channels"],
+            meta.get("feature_names"),
+            None if encoding is None else Encoding.from_dict(encoding),
+        )
 
 
 def feature_names(data: Data) -> list[str] | None:
@@ -194,6 +207,8 @@ def _check_description(meta: Mapping[str, Any]) -> None:
             and len(names) == len(set(names)) == in_channels
         ),
     }
+    if meta.get("encoding") is not None:
+        sound["encoding"] = Encoding.from_dict(meta["encoding"]).feature_names == names
     if wrong := [field for field, holds in sound.items() if not holds]:
         raise ValueError(f"{', '.join(wrong)} cannot be right")
 
