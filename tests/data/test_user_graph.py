@@ -14,6 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.data.tables import find_table
 from lgdgcn.data.user_graph import read_graph
 from lgdgcn.data.validate import fingerprint
@@ -219,8 +220,8 @@ def test_without_a_nodes_file(write, edges, ids):
     folder = write(nodes_csv=None, edges_csv=edges)
     with pytest.raises(InputError, match=r"no nodes file; add nodes\.csv"):
         read(folder)
-    with pytest.raises(InputError, match="--features degree"):
-        read(folder, require_labels=False)
+    with pytest.warns(LGDWarning, match="no features: they are made from the structure"):
+        assert read_graph(folder, require_labels=False).feature_names == SPECTRAL_NAMES
     data = read(folder, features="identity", require_labels=False)
     assert data.node_ids == ids
     assert data.x.shape == (len(ids), len(ids))
@@ -282,7 +283,7 @@ def _nodes(line, header="id,label,f1"):
         ({"nodes_csv": "1,2,3\n4,5,6\n"}, "line 1: no column names"),
         ({"nodes_csv": ""}, "line 1: no column names"),
         ({"nodes_csv": "id,label,f\n", "edges_csv": ""}, "no nodes"),
-        ({"nodes_csv": "id,label\nann,x\nbob,y\n", "edges_csv": ""}, "--features degree"),
+        ({"nodes_csv": "id,label\nann,x\nbob,y\n", "edges_csv": ""}, "neither features nor edges"),
         ({"nodes_csv": "id,f\nann,1\nbob,2\n", "edges_csv": ""}, "training needs labels"),
         ({"nodes_csv": "id,label,f\nann,.5,1\nbob,2,2\n", "edges_csv": ""}, "real-valued"),
         ({"nodes_csv": None, "nodes_npz": npz(z=1)}, "none of x, y, ids"),

@@ -86,10 +86,19 @@ def test_fault_03_features_that_say_nothing_are_fine(kind, variant):
 
 @pytest.mark.parametrize("x", [None, np.zeros((12, 0))], ids=["absent", "no columns"])
 def test_fault_04_no_features_names_the_way_out(tmp_path, x):
-    """A graph without features is refused with ``--features degree|identity``, which work."""
+    """A folder without features gets spectral ones and says so; ``x`` without columns is refused.
+
+    Both name ``--features spectral|degree|identity``, which work.
+    """
     graph = saved(tmp_path / "graph", x=x)
-    train(tmp_path / "run", graph=graph).refused("--features degree or --features identity")
-    for kind in ("degree", "identity"):
+    outcome = train(tmp_path / "run", graph=graph, epochs=1)
+    if x is None:
+        (line,) = outcome.err.splitlines()
+        assert "made from the structure" in line
+        assert "--features spectral; degree and identity" in line
+    else:
+        outcome.refused("--features degree or --features identity")
+    for kind in ("spectral", "degree", "identity"):
         outcome = train(tmp_path / kind, "--features", kind, graph=graph, epochs=1)
         assert (outcome.code, outcome.err) == (0, "")
 

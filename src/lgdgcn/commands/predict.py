@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import print_warning
 from lgdgcn.commands.finished_run import open_run
+from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.models import NodeOutput
@@ -30,7 +31,8 @@ def predict(run: Path, out: Path, *, graph: str | None, edges: bool, device: str
     if edges:
         finished.target(out.with_name(f"{out.stem}-edges.csv"), graph=source)
     data = source.load(require_labels=False, encoding=trained.encoding)
-    if source.features == "identity" and source is not finished.source:
+    of_one_graph = source.features == "identity" or trained.feature_names == SPECTRAL_NAMES
+    if of_one_graph and source is not finished.source:
         _check_same_nodes(finished.source.load(require_labels=False), data)
     output = trained(data)
     if edges and not output.layers:
@@ -62,8 +64,8 @@ def _check_same_nodes(own: Data, other: Data) -> None:
     """Refuse a graph of other nodes for a model whose features are the nodes themselves."""
     if _ids(own) != _ids(other):
         raise InputError(
-            "--graph: the run was trained with --features identity, one column for each of its own "
-            "nodes, and this graph has other nodes; train with --features degree instead"
+            "--graph: the run was trained with features made from its own structure, which say "
+            "nothing of the nodes of another graph; train with --features degree instead"
         )
 
 

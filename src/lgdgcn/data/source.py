@@ -129,7 +129,7 @@ class GraphSource:
             features = ",".join(made) or None
             graph = read_graph(self.dataset, features, require_labels, self.roles, encoding)
             return _with_factors(graph)
-        if self.roles:
+        if self.roles and self.split in SPLIT_KINDS:
             raise InputError(
                 f"column {next(iter(self.roles))[:50]!r} is named, but {self.dataset} is a data "
                 "set, not a folder with a nodes table; leave the option out"

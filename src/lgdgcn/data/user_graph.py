@@ -14,6 +14,7 @@ from lgdgcn.data.edge_list import read_edges
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.labels import SPLITS
 from lgdgcn.data.node_table import node_ids, read_nodes
+from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, LGDWarning
@@ -49,7 +50,8 @@ def read_graph(
 
     Args:
         folder: The folder.
-        features: ``"degree"`` or ``"identity"`` makes features from the structure instead.
+        features: ``"spectral"``, ``"degree"`` or ``"identity"`` makes features from the structure
+            instead. A graph without features gets spectral ones.
         require_labels: ``False`` also reads a graph without labels, to predict them; ``None``
             too, but what labels there are must be fit for training.
         roles: The roles of columns of the nodes table, by name.
@@ -79,6 +81,9 @@ def read_graph(
         values["num_nodes"] = len(values["node_ids"])
     graph = Data(**values, name=folder.resolve().name)
     try:
+        if features is None and "x" not in values:
+            _warn_of_no_features(graph)
+            features = "spectral"
         graph = with_features(graph, features) if features else graph
         graph = canonical(graph, require_labels=require_labels)
     except InputError as error:
@@ -86,6 +91,20 @@ def read_graph(
     if "node_ids" not in graph:
         graph.node_ids = [str(i) for i in range(graph.x.shape[0])]
     return graph
+
+
+def _warn_of_no_features(graph: Data) -> None:
+    if not np.size(graph.edge_index):
+        raise InputError(
+            "the graph has neither features nor edges to make some from; add columns to the nodes"
+        )
+    warnings.warn(
+        f"{graph.name} has no features: they are made from the structure, "
+        f"{len(SPECTRAL_NAMES) - 1} eigenvectors of the Laplacian and the degree "
+        "(--features spectral; degree and identity make others)",
+        LGDWarning,
+        stacklevel=3,
+    )
 
 
 def _read_nodes(path: Path, roles: Mapping[str, str], encoding: Encoding | None) -> dict[str, Any]:

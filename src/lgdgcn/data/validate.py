@@ -23,6 +23,7 @@ from lgdgcn.data.labels import (
     is_labelled,
     stratified_split,
 )
+from lgdgcn.data.spectral import SPECTRAL_NAMES, spectral_features
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.progress import long_work
 
@@ -110,19 +111,22 @@ def with_features(data: Data, kind: str) -> Data:
             largest edge id + 1.
         kind: ``"degree"``: log(1 + degree) and a one-hot bucket of its logarithm, dense [N, 17],
             the same for every graph. ``"identity"``: one column per node, sparse [N, N]; for this
-            graph only.
+            graph only. ``"spectral"``: see :func:`~lgdgcn.data.spectral.spectral_features`; for
+            this graph only, too.
 
     Returns:
         A shallow copy of ``data`` with ``x``.
     """
-    if kind not in ("degree", "identity"):
-        raise InputError(f"--features is {kind!r}; choose degree or identity")
+    if kind not in ("spectral", "degree", "identity"):
+        raise InputError(f"--features is {kind!r}; choose spectral, degree or identity")
     num_nodes = _count_nodes(data)
     if num_nodes < 1:
         raise InputError(f"the graph has {num_nodes} nodes; give at least one")
     edge_index, _ = _edges(data.edge_index, num_nodes)
     if kind == "identity":
         x = sparse_features(scipy.sparse.identity(num_nodes, dtype=np.float32))
+    elif kind == "spectral":
+        x = spectral_features(edge_index, num_nodes)
     else:
         degree = torch.bincount(edge_index[0], minlength=num_nodes).float()  # [N]
         bucket = degree.add(1).log2().floor().long().clamp(max=DEGREE_BUCKETS - 1)
@@ -133,6 +137,8 @@ def with_features(data: Data, kind: str) -> Data:
     for key in ("feature_names", "encoding"):  # of columns that are no longer there
         if key in graph:
             del graph[key]
+    if kind == "spectral":
+        graph.feature_names = list(SPECTRAL_NAMES)
     return graph
 
 
