@@ -13,7 +13,7 @@ import typer
 from lgdgcn import __version__
 from lgdgcn.commands import examples
 from lgdgcn.commands.options import Device, Features, Id, Ignore, Label, Model, Root, Run, Split
-from lgdgcn.errors import LGDError, LGDWarning, one_line
+from lgdgcn.errors import LGDError, LGDNote, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
 __all__ = ["app", "main"]
@@ -319,8 +319,29 @@ def data_list() -> None:
 def data_info(name: Annotated[str, typer.Argument(help="Data set or folder.")]) -> None:
     """Describe one graph."""
     from lgdgcn.commands.data import show_info
+    from lgdgcn.data.source import GraphSource
 
-    show_info(name)
+    show_info(GraphSource(name))
+
+
+@data_app.command("check", epilog="Example: lgdgcn data check my-graph/ --write")
+def data_check(
+    folder: Annotated[str, typer.Argument(help="Folder with edges.csv and nodes.csv.")],
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the roles of the columns to graph.toml.")
+    ] = False,
+    split: Split = "standard",
+    features: Features = None,
+    ignore: Ignore = None,
+    label: Label = None,
+    id: Id = None,
+) -> None:
+    """Show what is understood of a graph of your own: the role of every column, nodes, edges."""
+    from lgdgcn.commands.data import check_folder
+    from lgdgcn.data.source import GraphSource
+
+    source = GraphSource(folder, None, split, features, tuple(ignore or ()), label, id)
+    check_folder(source, write=write)
 
 
 @data_app.command("get", epilog="Example: lgdgcn data get citeseer")
@@ -399,4 +420,5 @@ def _show_warning(
         return
     _shown.add(str(message))
     if issubclass(category, LGDWarning) or os.environ.get("LGDGCN_DEBUG"):
-        print(f"lgdgcn: warning: {one_line(message)}", file=sys.stderr)  # noqa: T201
+        kind = "note" if issubclass(category, LGDNote) else "warning"
+        print(f"lgdgcn: {kind}: {one_line(message)}", file=sys.stderr)  # noqa: T201

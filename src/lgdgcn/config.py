@@ -347,7 +347,8 @@ def from_toml(path: Path) -> dict[str, Any]:
 
 def to_toml(table: str, values: dict[str, Any]) -> str:
     """Write one flat table; the inverse of what :func:`from_toml` reads."""
-    return "\n".join([f"[{table}]", *(f"{k} = {_toml_value(v)}" for k, v in values.items())]) + "\n"
+    lines = (f"{_toml_key(key)} = {_toml_value(value)}" for key, value in values.items())
+    return "\n".join([f"[{table}]", *lines]) + "\n"
 
 
 def preset(
@@ -456,6 +457,10 @@ def _assigned(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     return document["value"] if len(document) == 1 else text
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)
 
 
 def _toml_value(value: Any) -> str:

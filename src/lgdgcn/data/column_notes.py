@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lgdgcn.data.columns import FEATURE_ROLES, Cells, ColumnSummary
 from lgdgcn.data.encoding import Encoding
-from lgdgcn.errors import LGDWarning
+from lgdgcn.errors import LGDNote
 
 __all__ = ["listed", "tell_columns", "tell_new_values"]
 
@@ -65,7 +65,7 @@ def tell_new_values(path: Path, encoding: Encoding, table: Mapping[str, Cells]) 
 
 
 def _warn(path: Path, message: str) -> None:
-    warnings.warn(f"{path}: {message}", LGDWarning, stacklevel=6)
+    warnings.warn(f"{path}: {message}", LGDNote, stacklevel=6)
 
 
 def listed(columns: Sequence[str] | Sequence[tuple[str, str]]) -> str:

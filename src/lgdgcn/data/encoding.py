@@ -13,13 +13,13 @@ is learnt on has blanks in a column, another column marks them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from lgdgcn.data.columns import FEATURE_ROLES, Cells, date_format, kept_values, numbers_of
+from lgdgcn.data.columns import FEATURE_ROLES, ROLES, Cells, date_format, kept_values, numbers_of
 from lgdgcn.data.names import is_missing
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import require_memory
@@ -98,11 +98,13 @@ class Encoding:
         columns: The columns that are features.
         text: Names of the columns that are kept as information.
         ignored: Names of the columns that are not used.
+        roles: The roles that were given to columns by name.
     """
 
     columns: tuple[EncodedColumn, ...]
     text: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def feature_names(self) -> list[str]:
@@ -137,7 +139,8 @@ class Encoding:
             default = asdict(EncodedColumn(column.name, ""))
             columns.append({k: v for k, v in asdict(column).items() if v != default[k]})
             columns[-1]["name"] = column.name
-        return {"columns": columns, "text": [*self.text], "ignored": [*self.ignored]}
+        names = {"text": [*self.text], "ignored": [*self.ignored]}
+        return {"columns": columns, **names, "roles": dict(self.roles)}
 
     @classmethod
     def from_dict(cls, saved: Any) -> "Encoding":
@@ -153,12 +156,15 @@ class Encoding:
             ):
                 raise ValueError(f"no column: {column}")
             columns.append(EncodedColumn(**column))
-        names = [(*saved["text"],), (*saved["ignored"],)]
-        if not all(isinstance(n, str) for some in names for n in some):
+        text, ignored = (*saved["text"],), (*saved["ignored"],)
+        if not all(isinstance(name, str) for name in text + ignored):
             raise ValueError("names of columns are no text")
         if any(not isinstance(v, str) for column in columns for v in column.values):
             raise ValueError("values of a category are no text")
-        return cls(tuple(columns), *names)
+        roles = saved["roles"]
+        if not all(role in ROLES for role in roles.values()):
+            raise ValueError("a role is none")
+        return cls(tuple(columns), text, ignored, roles)
 
 
 def fit_column(name: str, role: str, cells: Cells) -> EncodedColumn:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from lgdgcn.data.column_notes import listed, tell_columns, tell_new_values
 from lgdgcn.data.columns import FEATURE_ROLES, ColumnSummary, summary
 from lgdgcn.data.encoding import Encoding, fit_column
+from lgdgcn.data.graph_file import merged_roles
 from lgdgcn.data.labels import SPLITS
 from lgdgcn.data.names import label_values, warn_of_blanks
 from lgdgcn.data.tables import Table, read_table
@@ -25,7 +27,7 @@ SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "":
 
 
 def read_nodes(
-    path: Path, given: Mapping[str, str], encoding: Encoding | None = None
+    path: Path, given: Mapping[str, str], encoding: Encoding | None = None, delimiter: str = ""
 ) -> dict[str, Any]:
     """Everything a csv, tsv or parquet file says of the nodes, under the names ``canonical`` knows.
 
@@ -33,12 +35,13 @@ def read_nodes(
         path: The file.
         given: The roles of columns that the user has named.
         encoding: How a trained model's graph was encoded; learnt from this table if ``None``.
+        delimiter: What divides the cells of a text file; by default the file tells.
 
     Returns:
         ``node_ids``; ``y``, ``classes`` and masks where there are such columns; ``x`` with
         ``feature_names`` and ``encoding``; and ``node_text``, free text by the column's name.
     """
-    table, roles = _read(path, given, encoding)
+    table, roles = _read(path, given, encoding, delimiter)
     if not table.lines:
         raise InputError(f"{path} has no nodes, only the names of columns; add a line for each")
     values: dict[str, Any] = {"node_ids": node_ids(table, _of("id", roles))}
@@ -51,28 +54,30 @@ def read_nodes(
         values["classes"] = [n[prefix:] if n.lower().startswith(LABELS) else n for n in labels]
     for column in _of("split", roles):
         values |= _split_masks(table, column)
-    return values | _features(table, roles, encoding)
+    return values | _features(table, roles, given, encoding)
 
 
-def summaries(path: Path, given: Mapping[str, str]) -> list[ColumnSummary]:
+def summaries(path: Path, given: Mapping[str, str], delimiter: str = "") -> list[ColumnSummary]:
     """What each column of a nodes table is taken for."""
-    table, roles = _read(path, given, None)
+    table, roles = _read(path, given, None, delimiter)
     return [summary(name, cells, roles.get(name)) for name, cells in table.columns.items()]
 
 
 def _read(
-    path: Path, given: Mapping[str, str], encoding: Encoding | None
+    path: Path, given: Mapping[str, str], encoding: Encoding | None, delimiter: str
 ) -> tuple[Table, dict[str, str]]:
     """The table, and the roles that are known without a look at the cells."""
     roles: dict[str, str] = {}
     learnt = () if encoding is None else encoding.columns
+    if encoding is not None:
+        given = merged_roles(encoding.roles, given)
 
     def text_columns(names: list[str]) -> set[str]:
         roles.update(_known_roles(names, given, learning=encoding is None))
         text = {name for name, role in roles.items() if role != "number"}
         return text | {column.name for column in learnt if column.role != "number"}
 
-    return read_table(path, text_columns), roles
+    return read_table(path, text_columns, delimiter), roles
 
 
 def _of(role: str, roles: Mapping[str, str]) -> list[str]:
@@ -117,7 +122,9 @@ def _known_roles(names: list[str], given: Mapping[str, str], learning: bool) -> 
     return {name: roles[name] for name in names if name in roles}
 
 
-def _features(table: Table, roles: Mapping[str, str], encoding: Encoding | None) -> dict[str, Any]:
+def _features(
+    table: Table, roles: Mapping[str, str], given: Mapping[str, str], encoding: Encoding | None
+) -> dict[str, Any]:
     """The other columns: features, and text that is kept as information."""
     columns = {
         name: cells
@@ -127,7 +134,7 @@ def _features(table: Table, roles: Mapping[str, str], encoding: Encoding | None)
     if encoding is None:
         found = [summary(name, cells, roles.get(name)) for name, cells in columns.items()]
         try:
-            encoding = _fitted(found, columns)
+            encoding = replace(_fitted(found, columns), roles=given)
         except InputError as error:
             raise InputError(f"{table.path}: {error}") from None
         tell_columns(table.path, found, encoding)

@@ -10,11 +10,12 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.config import parse_assignments
+from lgdgcn.data.columns import ColumnSummary
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.registry import is_known, load
 from lgdgcn.data.splits import sized_split
-from lgdgcn.data.user_graph import read_graph
+from lgdgcn.data.user_graph import column_summaries, read_graph
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, LGDWarning
 
@@ -110,6 +111,10 @@ class GraphSource:
             if roles.setdefault(name, role) != role:
                 raise InputError(f"column {name[:50]!r} is named as {roles[name]} and as {role}")
         return roles
+
+    def columns(self) -> list[ColumnSummary]:
+        """What each column of a folder's nodes table is taken for; arrays have no columns."""
+        return column_summaries(self.dataset, self.roles)
 
     def load(
         self,

@@ -5,16 +5,17 @@ but ``InputError``.
 """
 
 import os
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgdgcn.data.delimited import read_delimited
+from lgdgcn.data.delimited import has_semicolons, read_delimited
 from lgdgcn.data.names import is_missing, is_number
 from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance, long_work
@@ -36,6 +37,8 @@ __all__ = [
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz")
 MAX_BYTES = 1 << 30  # of the arrays in an npz file, unpacked
 TEXT_BYTES = 200  # of a cell kept as text, beside its characters: in lists and dictionaries
+
+DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?\s*")
 
 Matrix = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -97,7 +100,7 @@ class Room:
 
 
 def read_rows(
-    path: Path, advance: Advance, known: Container[str] | None = None
+    path: Path, advance: Advance, known: Container[str] | None = None, delimiter: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows of a csv, tsv or parquet file with their line numbers.
 
@@ -106,10 +109,12 @@ def read_rows(
     """
     if path.suffix == ".parquet":
         return _parquet_rows(path, advance)
-    return read_delimited(path, advance, known)
+    return read_delimited(path, advance, known, delimiter)
 
 
-def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Table:
+def read_table(
+    path: Path, text_columns: Callable[[list[str]], set[str]], delimiter: str = ""
+) -> Table:
     """Read a csv, tsv or parquet file whose first line names its columns.
 
     Columns in which every cell is a number or blank become numbers. Only the end of the file tells
@@ -118,20 +123,32 @@ def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Tab
     Args:
         path: The file.
         text_columns: Says which of the column names are text, whatever their cells are.
+        delimiter: What divides the cells of a text file; by default the file tells. Between
+            semicolons, 3,5 is a number.
     """
-    table, words = _read_table(path, text_columns)
+    commas = path.suffix != ".parquet" and has_semicolons(path, delimiter)
+    options = _TextOptions(delimiter, commas)
+    table, words = _read_table(path, text_columns, set(), options)
     if words:
         del table  # before the next one takes its room
-        table, _ = _read_table(path, lambda names: text_columns(names) | words)
+        table, _ = _read_table(path, text_columns, words, options)
     return table
 
 
+class _TextOptions(NamedTuple):
+    delimiter: str
+    decimal_commas: bool
+
+
 def _read_table(
-    path: Path, text_columns: Callable[[list[str]], set[str]]
+    path: Path,
+    text_columns: Callable[[list[str]], set[str]],
+    known_words: set[str],
+    options: _TextOptions,
 ) -> tuple[Table, set[str]]:
     """The table, and which columns should have been text; where there are any it is empty."""
     with long_work(f"reading {path.name}", "rows") as advance, np.errstate(over="ignore"):
-        rows = read_rows(path, advance)
+        rows = read_rows(path, advance, delimiter=options.delimiter)
         line, names = next(rows, (1, []))
         if not names or (path.suffix != ".parquet" and all(map(is_number, names))):
             found = ", ".join(names[:3])[:50] or "nothing"
@@ -139,7 +156,10 @@ def _read_table(
                 f"{where(path, line)}: no column names (found {found}); "
                 "the first line must name the columns, such as id, label, split"
             )
-        chosen = _check_names(path, names, text_columns)
+        given = _check_names(path, names, text_columns)
+        chosen = given | known_words
+        with_commas = [i for i in range(len(names)) if names[i] not in given]
+        with_commas = with_commas if options.decimal_commas else []
         text_at = [(names[i], i) for i in range(len(names)) if names[i] in chosen]
         number_at = [i for i in range(len(names)) if names[i] not in chosen]
         text: dict[str, list[str]] = {name: [] for name, _ in text_at}
@@ -156,6 +176,9 @@ def _read_table(
                     f"give each column a cell{comment_hint(cells)}"
                 )
             room.take(fixed + sum(len(cells[i]) for _, i in text_at))
+            for i in with_commas:
+                if DECIMAL_COMMA.fullmatch(cells[i]):
+                    cells[i] = cells[i].replace(",", ".")
             for name, i in text_at:
                 text[name].append(cells[i])
             row, odd = _row([cells[i] for i in number_at])

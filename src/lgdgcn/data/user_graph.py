@@ -10,17 +10,19 @@ import numpy as np
 import scipy.sparse
 from torch_geometric.data import Data
 
+from lgdgcn.data.columns import ColumnSummary
 from lgdgcn.data.edge_list import read_edges
 from lgdgcn.data.encoding import Encoding
+from lgdgcn.data.graph_file import merged_roles, read_graph_file
 from lgdgcn.data.labels import SPLITS
-from lgdgcn.data.node_table import node_ids, read_nodes
+from lgdgcn.data.node_table import node_ids, read_nodes, summaries
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz
 from lgdgcn.data.validate import canonical, with_features
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError, LGDNote, LGDWarning
 from lgdgcn.runtime import require_memory
 
-__all__ = ["read_graph"]
+__all__ = ["column_summaries", "read_graph"]
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 
@@ -54,7 +56,7 @@ def read_graph(
             instead. A graph without features gets spectral ones.
         require_labels: ``False`` also reads a graph without labels, to predict them; ``None``
             too, but what labels there are must be fit for training.
-        roles: The roles of columns of the nodes table, by name.
+        roles: The roles of columns of the nodes table, by name; ``graph.toml`` may name others.
         encoding: How the columns are to become features: that of the graph a model was trained on.
 
     Returns:
@@ -65,18 +67,17 @@ def read_graph(
     Raises:
         InputError: Names the file, the line and what to do.
     """
-    folder = Path(folder)
-    if not os.path.isdir(folder):  # Path.is_dir raises where a name is too long
-        found = "is a file" if os.path.exists(folder) else "does not exist"
-        raise InputError(f"{str(folder)[:200]} {found}; give a folder with edges.csv and nodes.csv")
+    folder = _checked_folder(folder)
     edges, nodes = find_table(folder, "edges"), find_table(folder, "nodes")
     if edges is None:
         names = ", ".join(f"edges{suffix}" for suffix in SUFFIXES)
         raise InputError(f"{folder} has no edges file; add one of {names}")
     if nodes is None and require_labels:
         raise InputError(f"{folder} has no nodes file; add nodes.csv with id and label to train")
-    values = _read_nodes(nodes, roles or {}, encoding) if nodes else {}
-    values |= read_edges(edges, values.get("node_ids"), nodes)
+    written = read_graph_file(folder)
+    given = merged_roles(written.roles, roles or {})
+    values = _read_nodes(nodes, given, encoding, written.delimiter) if nodes else {}
+    values |= read_edges(edges, values.get("node_ids"), nodes, written.delimiter)
     if "node_ids" in values:
         values["num_nodes"] = len(values["node_ids"])
     graph = Data(**values, name=folder.resolve().name)
@@ -85,12 +86,34 @@ def read_graph(
             _warn_of_no_features(graph)
             features = "spectral"
         graph = with_features(graph, features) if features else graph
-        graph = canonical(graph, require_labels=require_labels)
+        graph = canonical(graph, require_labels=require_labels, listed_once=True)
     except InputError as error:
         raise type(error)(f"{folder}: {error}") from None
     if "node_ids" not in graph:
         graph.node_ids = [str(i) for i in range(graph.x.shape[0])]
     return graph
+
+
+def column_summaries(folder: str | Path, roles: Mapping[str, str]) -> list[ColumnSummary]:
+    """What each column of a folder's nodes table is taken for; none if it has no table.
+
+    Args:
+        folder: The folder.
+        roles: Roles that the user names, beside those in ``graph.toml``.
+    """
+    folder = _checked_folder(folder)
+    nodes, written = find_table(folder, "nodes"), read_graph_file(folder)
+    if nodes is None or nodes.suffix == ".npz":
+        return []
+    return summaries(nodes, merged_roles(written.roles, roles), written.delimiter)
+
+
+def _checked_folder(folder: str | Path) -> Path:
+    folder = Path(folder)
+    if not os.path.isdir(folder):  # Path.is_dir raises where a name is too long
+        found = "is a file" if os.path.exists(folder) else "does not exist"
+        raise InputError(f"{str(folder)[:200]} {found}; give a folder with edges.csv and nodes.csv")
+    return folder
 
 
 def _warn_of_no_features(graph: Data) -> None:
@@ -102,15 +125,17 @@ def _warn_of_no_features(graph: Data) -> None:
         f"{graph.name} has no features: they are made from the structure, "
         f"{len(SPECTRAL_NAMES) - 1} eigenvectors of the Laplacian and the degree "
         "(--features spectral; degree and identity make others)",
-        LGDWarning,
+        LGDNote,
         stacklevel=3,
     )
 
 
-def _read_nodes(path: Path, roles: Mapping[str, str], encoding: Encoding | None) -> dict[str, Any]:
+def _read_nodes(
+    path: Path, roles: Mapping[str, str], encoding: Encoding | None, delimiter: str
+) -> dict[str, Any]:
     """Everything the nodes file says, under the names :func:`canonical` knows."""
     if path.suffix != ".npz":
-        return read_nodes(path, roles, encoding)
+        return read_nodes(path, roles, encoding, delimiter)
     if roles:
         raise InputError(f"{path} has arrays, no columns such as {next(iter(roles))[:50]!r}")
     return _nodes_from_arrays(path)
