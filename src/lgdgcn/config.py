@@ -23,6 +23,7 @@ __all__ = [
     "LOSS_WEIGHTS",
     "PER_MEMBER_SETTINGS",
     "Settings",
+    "auto_scaling",
     "check_value",
     "default_variant",
     "from_toml",
@@ -224,7 +225,12 @@ class Settings:
         0.5, "strength of the identity mapping (gcnii)", above=0, models=("gcnii",)
     )
     # Training
-    normalize_features: bool = _flag(False, "scale every node's features to sum 1")
+    normalize_features: bool = _flag(False, "the same as scaling = rows")
+    scaling: str = _choice(
+        "none",
+        "how features are scaled, auto by what they are",
+        ("auto", "rows", "standard", "none"),
+    )
     lr: float = _number(
         0.01, "learning rate", above=0, high=1e30, per_member=True
     )  # float32 holds its steps
@@ -258,6 +264,11 @@ class Settings:
             )
         return self.factors
 
+    @property
+    def feature_scaling(self) -> str:
+        """How features are scaled, by whichever setting says it."""
+        return "rows" if self.normalize_features and self.scaling == "none" else self.scaling
+
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
         return dataclasses.asdict(self)
@@ -273,7 +284,10 @@ LOSS_WEIGHTS = {f.metadata["weighs"]: f.name for f in _FIELDS if f.metadata.get(
 
 
 def resolve(*layers: dict[str, Any]) -> Settings:
-    """Merge layers of settings, later ones winning; unknown names are refused."""
+    """Merge layers of settings, later ones winning; unknown names are refused.
+
+    Two settings say how features are scaled: the later of them wins, too.
+    """
     merged: dict[str, Any] = {}
     names = [field.name for field in dataclasses.fields(Settings)]
     for layer in layers:
@@ -283,7 +297,25 @@ def resolve(*layers: dict[str, Any]) -> Settings:
                 hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
                 raise InputError(f"unknown key {key}: {hint}")
             merged[key] = value
+        if "scaling" in layer and "normalize_features" not in layer:
+            merged["normalize_features"] = False
+        elif "normalize_features" in layer and "scaling" not in layer:
+            merged["scaling"] = "none"
     return Settings(**merged)
+
+
+def auto_scaling(dataset: str) -> dict[str, Any]:
+    """The scaling of a graph that no preset was made for: what its features ask for.
+
+    Args:
+        dataset: Name of the graph; any other text for a graph without presets of its own.
+
+    Example:
+        >>> auto_scaling("my-graph"), auto_scaling("cora"), auto_scaling("synthetic:factors=8")
+        ({'scaling': 'auto'}, {}, {})
+    """
+    files = {file for file, _ in _preset_keys(dataset, "", None, False)} - {DEFAULTS}
+    return {} if any(map(_presets_of, files)) else {"scaling": AUTO}
 
 
 def check_value(name: str, value: Any) -> None:

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings, default_variant, preset, resolve
+from lgdgcn.config import Settings, auto_scaling, default_variant, preset, resolve
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.validate import canonical, fingerprint
 from lgdgcn.errors import InputError, LGDWarning
@@ -32,7 +32,7 @@ __all__ = ["LGDClassifier"]
 # Settings that variants have values of their own for.
 _VARIANTS_OWN = {
     name for kind in (False, True) for name in preset("", "lgdgcn", "sharp", multi_label=kind)
-} - {"variant"}
+} - {"variant"} | {"scaling", "normalize_features"}
 # The settings of LGD-GCN. Only a training that writes to a run folder has checkpoints.
 _SETTINGS = [
     field
@@ -107,7 +107,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
         graph = canonical(data, require_labels=True)
         own = preset("", "lgdgcn", given["variant"], multi_label=graph.y.dim() == 2)
-        settings = resolve(own, given)
+        settings = resolve(own, auto_scaling(""), given)
         settings, _ = find_factors(settings, graph, "lgdgcn", seed, device)
         self.result_, self.trained_ = train_seed(graph, settings, "lgdgcn", seed, device)
         for warning in self.result_.warnings:

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from commands.runner import call, train
+from lgdgcn.train.trained import TrainedModel
 
 CITIES = ["Oslo", "Rome", "Lima"]
 
@@ -125,3 +126,37 @@ def test_columns_that_cannot_be_so_are_refused(trained, tmp_path, options, words
 
 def test_columns_are_of_folders(tmp_path):
     train(tmp_path / "run", "--label", "kind").refused("'kind' is named, but synthetic", "data set")
+
+
+# Scaling
+
+
+def scaling_of(run):
+    return TrainedModel.load(run / "model.safetensors").scaling
+
+
+def test_the_scaling_is_said_once_kept_and_used_for_new_nodes(trained, tmp_path):
+    run, graph, outcome = trained
+    (line,) = [line for line in outcome.out.splitlines() if "scaling = " in line]
+    assert "standardised by the training nodes (scaling = standard)" in line
+    scaling = scaling_of(run)
+    ages = [row["age"] for row in csv.DictReader((graph / "nodes.csv").open()) if row["age"]]
+    assert min(map(float, ages)) < scaling.mean[3] < max(map(float, ages))
+    # five nodes whose own mean and deviation are others: each is predicted as it was
+    _, want = predicted(run, graph, tmp_path / "a.csv")
+    few = write(tmp_path / "few", 36, lambda row: {**row, "age": row["age"] or 40})
+    text = (few / "nodes.csv").read_text().splitlines()
+    (few / "nodes.csv").write_text("\n".join(text[:6]) + "\n")
+    (few / "edges.csv").write_text("source,target\nn0,n1\n")
+    _, found = predicted(run, few, tmp_path / "b.csv")
+    assert [row["probability"] for row in found[1:5]] == [row["probability"] for row in want[1:5]]
+
+
+def test_models_beside_another_have_the_same_scaling(trained, tmp_path):
+    run, graph = tmp_path / "run", f"{trained[1]}/"
+    more = ["--model", "gcn", "--compare", "appnp,lgdgcn-paper"]
+    for given, kind in ([], "standard"), (["--set", "scaling=rows"], "rows"):
+        outcome = train(run / kind, *OPTIONS, *more, *given, graph=graph, epochs=2)
+        assert outcome.code == 0
+        folders = [run / kind, *(run / kind / "compared").iterdir()]
+        assert [scaling_of(folder).kind for folder in folders] == [kind] * 3

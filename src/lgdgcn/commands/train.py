@@ -22,6 +22,7 @@ from lgdgcn.commands.console import (
 from lgdgcn.config import (
     AUTO,
     Settings,
+    auto_scaling,
     check_value,
     default_variant,
     from_toml,
@@ -31,6 +32,7 @@ from lgdgcn.config import (
     resolve,
     to_toml,
 )
+from lgdgcn.data.scaling import fit_scaling
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
@@ -107,7 +109,12 @@ def train(
     multi_label = load(0).y.dim() == 2
     used = own.get("variant") or (_variant_of(run) if resume else None) or default_variant(model)
     shipped = preset(source.preset_name, model, used, multi_label=multi_label)
-    settings = resolve({"variant": used}, shipped, own)
+    unknown = auto_scaling(source.preset_name)
+    settings = resolve({"variant": used}, shipped, unknown, own)
+    if unknown:  # no model has a scaling that was chosen for this graph: all have the same
+        shared = {"scaling": settings.feature_scaling, **shared}
+    if settings.scaling == AUTO:
+        out.print(str(fit_scaling(AUTO, load(0).x, load(0).train_mask)), soft_wrap=True)
     check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:

@@ -17,12 +17,12 @@ __all__ = ["FULL", "QUICK", "Cell", "Plan", "settings_line", "train_command"]
 EDITION = 1
 EDITIONS = {"sharp": 2}  # of variants that have changed since
 NOT_RESULTS = ("checkpoint_every",)  # settings that do not change the result
-# settings of sharp that came later; at their defaults they change no result of before
+# settings that came later; at their defaults they change no result of before
 LATER = (
     "free_share", "encoder_channels", "hops", "propagate", "hop_weights", "drop_nodes",
     "input_dropout", "batch_norm", "views", "lambda_consistency", "sharpening",
     "consistency_warmup", "confidence", "weight_average", "structure", "structure_neighbours",
-    "structure_weight", "refresh_every", "unit_length",
+    "structure_weight", "refresh_every", "unit_length", "scaling",
 )  # fmt: skip
 
 
