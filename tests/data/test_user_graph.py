@@ -444,3 +444,10 @@ def test_a_split_of_blanks_is_no_split(tmp_path):
         [True, False, False],
         [False, True, False],
     ]
+
+
+def test_a_link_to_nowhere_is_no_missing_table(tmp_path):
+    (tmp_path / "edges.csv").write_text("a,b\n")
+    (tmp_path / "nodes.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(InputError, match=r"nodes\.csv is not a file"):
+        read_graph(tmp_path, require_labels=False)

@@ -177,7 +177,7 @@ def _delimiter(lines: _Lines, first: str) -> str:
         return lines.delimiter
     if ".tsv" in lines.path.suffixes:
         return "\t" if "\t" in first.strip() else " "
-    outside = QUOTED.sub("", first)
+    outside = re.sub(r'"(?:[^"]|"")*("|$)', "", first)  # quotes may end in a later line
     return ";" if ";" in outside and "," not in outside else ","
 
 
@@ -203,7 +203,9 @@ def _see_padding(
 
 def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:
     """Whether there are blanks around the cells of the first row that are no part of them."""
-    cells = QUOTED.sub("", first.rstrip("\r\n")).split(delimiter)
+    divider = re.escape(delimiter)  # a quote within a cell is a letter like others
+    quoted = re.compile(rf'(^|{divider})([ \t]*)"(?:[^"]|"")*"')
+    cells = quoted.sub(r"\1\2", first.rstrip("\r\n")).split(delimiter)
     if all(cell in known for cell in cells[:2]):
         return False
     return any(cell != cell.strip(BLANKS) for cell in cells)

@@ -68,7 +68,8 @@ class Table:
 
 def find_table(folder: Path, stem: str) -> Path | None:
     """The one file ``stem`` + suffix in a folder, or ``None``."""
-    found = [folder / (stem + suffix) for suffix in SUFFIXES if (folder / (stem + suffix)).exists()]
+    paths = [folder / (stem + suffix) for suffix in SUFFIXES]
+    found = [path for path in paths if os.path.lexists(path)]  # also a link to nowhere
     if len(found) > 1:
         names = " and ".join(path.name for path in found)
         raise InputError(f"{folder} has {names}; keep one of them")
