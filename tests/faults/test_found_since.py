@@ -387,3 +387,35 @@ def test_fault_47_a_wide_sparse_matrix_is_refused_in_one_line(tmp_path):
     outcome = train(tmp_path / "run", graph=graph)
     assert outcome.refused("features")
     assert re.search(AMOUNT, outcome.err)
+
+
+# 48
+
+
+REAL_LIFE = {  # cells of a column by turns, and the line that says what became of it
+    "town": (["Oslo", "Rome", ""], "categories are one-hot encoded: 'town' (2 values)"),
+    "since": (["2020-01-31", "2021-06-01"], "days since 1970: 'since'"),
+    "member": (["yes", "No"], "taken as 1 and 0: 'member'"),
+    "age": (["31", "n/a", "47", "25", "40", "60"], "marked by a feature of their own: 'town'"),
+    "size": (["1", "2", "3", "?!", "5", "6"], "'size' (4 no number, such as '?!')"),
+    "bio": ([f"a long text of {i} about it" for i in range(12)], "no feature"),
+    "empty": (["", "NA"], "without a value are not used: 'empty'"),
+}
+
+
+def test_fault_48_columns_are_read_by_their_role(tmp_path):
+    """Text, categories, dates, blanks and mixed types are read by role, each said in one line."""
+    graph = write_graph(tmp_path / "graph")
+    lines = (graph / "nodes.csv").read_text().splitlines()
+    rows = [[cells[i % len(cells)] for cells, _ in REAL_LIFE.values()] for i in range(len(lines))]
+    rows = [[*REAL_LIFE], *rows]
+    wider = [",".join([line, *row]) for line, row in zip(lines, rows, strict=False)]
+    (graph / "nodes.csv").write_text("\n".join(wider) + "\n")
+    outcome = train(tmp_path / "run", graph=graph, epochs=2)
+    assert outcome.code == 0, outcome
+    for _, said in REAL_LIFE.values():
+        assert sum(said in line for line in outcome.err.splitlines()) == 1, (said, outcome.err)
+    target = tmp_path / "p.csv"
+    assert call("predict", tmp_path / "run", "--graph", graph, "--out", target).code == 0
+    assert [row["bio"] for row in rows_of(target)][:2] == ["a long text of 0 about it",
+                                                           "a long text of 1 about it"]  # fmt: skip

@@ -113,9 +113,9 @@ def train(
     settings = resolve({"variant": used}, shipped, unknown, own)
     if unknown:  # no model has a scaling that was chosen for this graph: all have the same
         shared = {"scaling": settings.feature_scaling, **shared}
+    check_memory(load(0), [least_factors(settings, model)], model, where)
     if settings.scaling == AUTO:
         out.print(str(fit_scaling(AUTO, load(0).x, load(0).train_mask)), soft_wrap=True)
-    check_memory(load(0), [least_factors(settings, model)], model, where)
     results = []
     try:
         with stop_on_signals() as stop, run:
