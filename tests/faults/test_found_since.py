@@ -398,7 +398,7 @@ REAL_LIFE = {  # cells of a column by turns, and the line that says what became 
     "member": (["yes", "No"], "taken as 1 and 0: 'member'"),
     "age": (["31", "n/a", "47", "25", "40", "60"], "marked by a feature of their own: 'town'"),
     "size": (["1", "2", "3", "?!", "5", "6"], "'size' (4 no number, such as '?!')"),
-    "bio": ([f"a long text of {i} about it" for i in range(12)], "no feature"),
+    "bio": ([f"a long text of {i} about it" for i in range(24)], "no feature"),
     "empty": (["", "NA"], "without a value are not used: 'empty'"),
 }
 
