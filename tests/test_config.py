@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import lgdgcn
 from lgdgcn.config import (
     Settings,
+    auto_scaling,
     from_toml,
     parse_assignments,
     preset,
@@ -346,3 +347,30 @@ def test_preset_note():
     assert "one layer" in preset_note("synthetic", "gcn")
     assert preset_note("cora", "gcn") is None
     assert preset_note("", "lgdgcn") is None
+
+
+# Scaling
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ([{}], "none"),
+        ([{"normalize_features": True}], "rows"),
+        ([{"normalize_features": True}, {"scaling": "auto"}], "auto"),
+        ([{"normalize_features": True}, {"scaling": "none"}], "none"),
+        ([{"scaling": "auto"}, {"normalize_features": True}], "rows"),
+        ([{"scaling": "auto"}, {"normalize_features": False}], "none"),
+        ([{"scaling": "standard"}, {"lr": 0.1}], "standard"),
+        ([Settings(normalize_features=True).as_dict()], "rows"),
+        ([Settings(scaling="auto").as_dict(), {"factors": 2}], "auto"),
+    ],
+)
+def test_of_two_settings_for_scaling_the_later_wins(layers, expected):
+    assert resolve(*layers).feature_scaling == expected
+
+
+def test_only_graphs_without_presets_are_scaled_by_what_they_are():
+    assert auto_scaling("") == auto_scaling("amazon_photo") == {"scaling": "auto"}
+    for graph in ("cora", "Cora", "synthetic", "synthetic:factors=8", "lgd_syn_fac4"):
+        assert auto_scaling(graph) == {}

@@ -49,7 +49,7 @@ def test_every_parameter_is_a_setting_with_the_same_default():
     assert {name: given.pop(name) for name in beside} == beside
     own = {name for name, default in given.items() if default is None}
     kinds = [preset("", "lgdgcn", "sharp", multi_label=kind).keys() for kind in (False, True)]
-    assert own | {"variant"} == kinds[0] | kinds[1]
+    assert own | {"variant"} == kinds[0] | kinds[1] | {"scaling"}
     assert given.pop("variant") == "sharp"
     assert given == {name: None if name in own else settings[name] for name in given}
     for name in ("variant", "graph"):  # the latter is a graph; a word is still the setting
@@ -88,8 +88,11 @@ def test_a_mistyped_parameter_is_refused_by_name():
 
 def test_what_is_not_given_is_the_variants_own():
     own = preset("", "lgdgcn", "sharp")
+    del own["normalize_features"]  # the data say how features are scaled
     found = fitted(variant="sharp", epochs=2, dropout=None).trained_.settings.as_dict()
-    assert found.items() >= (own | {"epochs": 2}).items()
+    assert found.items() >= (own | {"epochs": 2, "scaling": "auto"}).items()
+    rows = fitted(variant="sharp", epochs=2, normalize_features=True).trained_
+    assert rows.settings.feature_scaling == rows.scaling.kind == "rows"
     paper = fitted(variant="paper", epochs=2, iterations=None).trained_.settings
     assert paper.iterations == Settings().iterations != own["iterations"]
 
@@ -99,6 +102,7 @@ def test_by_default_it_is_sharp_with_settings_for_the_labels_it_is_fitted_on():
     before = model.get_params()
     for y in (None, torch.eye(3)[toy_graph().y]):  # one label per node, then sets of labels
         own = preset("", "lgdgcn", "sharp", multi_label=y is not None) | {"epochs": 2}
+        own.pop("normalize_features", None)  # the data say how features are scaled
         assert model.fit(toy_graph(), y).trained_.settings.as_dict().items() >= own.items()
         assert model.get_params() == clone(model).get_params() == before
 

@@ -12,8 +12,20 @@ import typer
 
 from lgdgcn import __version__
 from lgdgcn.commands import examples
-from lgdgcn.commands.options import Device, Features, Metric, Model, Root, Run, Split, assigned
-from lgdgcn.errors import LGDError, LGDWarning, one_line
+from lgdgcn.commands.options import (
+    Device,
+    Features,
+    Id,
+    Ignore,
+    Label,
+    Metric,
+    Model,
+    Root,
+    Run,
+    Split,
+    assigned,
+)
+from lgdgcn.errors import LGDError, LGDNote, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
 __all__ = ["app", "main"]
@@ -105,6 +117,9 @@ def train(
     metric: Metric = None,
     split: Split = "standard",
     features: Features = None,
+    ignore: Ignore = None,
+    label: Label = None,
+    id: Id = None,
     root: Root = None,
 ) -> None:
     """Train a model on a graph and show how good it is."""
@@ -112,7 +127,7 @@ def train(
     from lgdgcn.data.source import GraphSource
 
     run(
-        GraphSource(dataset, root, split, features),
+        GraphSource(dataset, root, split, features, tuple(ignore or ()), label, id),
         model=model,
         variant=variant,
         seeds=seeds,
@@ -174,6 +189,9 @@ def tune(
     metric: Metric = None,
     split: Split = "standard",
     features: Features = None,
+    ignore: Ignore = None,
+    label: Label = None,
+    id: Id = None,
     root: Root = None,
 ) -> None:
     """Search for a model's best settings on validation and leave them as a preset."""
@@ -181,7 +199,7 @@ def tune(
     from lgdgcn.data.source import GraphSource
 
     run(
-        GraphSource(dataset, root, split, features),
+        GraphSource(dataset, root, split, features, tuple(ignore or ()), label, id),
         model=model,
         variant=variant,
         trials=trials,
@@ -336,8 +354,29 @@ def data_list() -> None:
 def data_info(name: Annotated[str, typer.Argument(help="Data set or folder.")]) -> None:
     """Describe one graph."""
     from lgdgcn.commands.data import show_info
+    from lgdgcn.data.source import GraphSource
 
-    show_info(name)
+    show_info(GraphSource(name))
+
+
+@data_app.command("check", epilog="Example: lgdgcn data check my-graph/ --write")
+def data_check(
+    folder: Annotated[str, typer.Argument(help="Folder with edges.csv and nodes.csv.")],
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the roles of the columns to graph.toml.")
+    ] = False,
+    split: Split = "standard",
+    features: Features = None,
+    ignore: Ignore = None,
+    label: Label = None,
+    id: Id = None,
+) -> None:
+    """Show what is understood of a graph of your own: the role of every column, nodes, edges."""
+    from lgdgcn.commands.data import check_folder
+    from lgdgcn.data.source import GraphSource
+
+    source = GraphSource(folder, None, split, features, tuple(ignore or ()), label, id)
+    check_folder(source, write=write)
 
 
 @data_app.command("get", epilog="Example: lgdgcn data get citeseer")
@@ -416,4 +455,5 @@ def _show_warning(
         return
     _shown.add(str(message))
     if issubclass(category, LGDWarning) or os.environ.get("LGDGCN_DEBUG"):
-        print(f"lgdgcn: warning: {one_line(message)}", file=sys.stderr)  # noqa: T201
+        kind = "note" if issubclass(category, LGDNote) else "warning"
+        print(f"lgdgcn: {kind}: {one_line(message)}", file=sys.stderr)  # noqa: T201

@@ -24,6 +24,7 @@ __all__ = [
     "LOSS_WEIGHTS",
     "PER_MEMBER_SETTINGS",
     "Settings",
+    "auto_scaling",
     "check_value",
     "default_variant",
     "from_toml",
@@ -227,7 +228,12 @@ class Settings:
         0.5, "strength of the identity mapping (gcnii)", above=0, models=("gcnii",)
     )
     # Training
-    normalize_features: bool = _flag(False, "scale every node's features to sum 1")
+    normalize_features: bool = _flag(False, "the same as scaling = rows")
+    scaling: str = _choice(
+        "none",
+        "how features are scaled, auto by what they are",
+        ("auto", "rows", "standard", "none"),
+    )
     lr: float = _number(
         0.01, "learning rate", above=0, high=1e30, per_member=True
     )  # float32 holds its steps
@@ -279,6 +285,11 @@ class Settings:
             )
         return self.factors
 
+    @property
+    def feature_scaling(self) -> str:
+        """How features are scaled, by whichever setting says it."""
+        return "rows" if self.normalize_features and self.scaling == "none" else self.scaling
+
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
         return dataclasses.asdict(self)
@@ -294,7 +305,10 @@ LOSS_WEIGHTS = {f.metadata["weighs"]: f.name for f in _FIELDS if f.metadata.get(
 
 
 def resolve(*layers: dict[str, Any]) -> Settings:
-    """Merge layers of settings, later ones winning; unknown names are refused."""
+    """Merge layers of settings, later ones winning; unknown names are refused.
+
+    Two settings say how features are scaled: the later of them wins, too.
+    """
     merged: dict[str, Any] = {}
     names = [field.name for field in dataclasses.fields(Settings)]
     for layer in layers:
@@ -304,6 +318,10 @@ def resolve(*layers: dict[str, Any]) -> Settings:
                 hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
                 raise InputError(f"unknown key {key}: {hint}")
             merged[key] = value
+        if "scaling" in layer and "normalize_features" not in layer:
+            merged["normalize_features"] = False
+        elif "normalize_features" in layer and "scaling" not in layer:
+            merged["scaling"] = "none"
     return Settings(**merged)
 
 
@@ -337,6 +355,20 @@ def with_fitting_width(shipped: dict[str, Any], given: dict[str, Any]) -> dict[s
         stacklevel=3,
     )
     return {**given, "hidden_channels": fitting}
+
+
+def auto_scaling(dataset: str) -> dict[str, Any]:
+    """The scaling of a graph that no preset was made for: what its features ask for.
+
+    Args:
+        dataset: Name of the graph; any other text for a graph without presets of its own.
+
+    Example:
+        >>> auto_scaling("my-graph"), auto_scaling("cora"), auto_scaling("synthetic:factors=8")
+        ({'scaling': 'auto'}, {}, {})
+    """
+    files = {file for file, _ in _preset_keys(dataset, "", None, False)} - {DEFAULTS}
+    return {} if any(map(_presets_of, files)) else {"scaling": AUTO}
 
 
 def check_value(name: str, value: Any) -> None:
@@ -400,7 +432,8 @@ def from_toml(path: Path) -> dict[str, Any]:
 
 def to_toml(table: str, values: dict[str, Any]) -> str:
     """Write one flat table; the inverse of what :func:`from_toml` reads."""
-    return "\n".join([f"[{table}]", *(f"{k} = {_toml_value(v)}" for k, v in values.items())]) + "\n"
+    lines = (f"{_toml_key(key)} = {_toml_value(value)}" for key, value in values.items())
+    return "\n".join([f"[{table}]", *lines]) + "\n"
 
 
 def preset(
@@ -511,10 +544,16 @@ def _assigned(text: str) -> Any:
     return document["value"] if len(document) == 1 else text
 
 
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)
+
+
 def _toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         # JSON's strings are TOML's, but for the one control character that JSON lets through
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
     return repr(value)

@@ -7,6 +7,7 @@ __all__ = [
     "DivergedError",
     "InputError",
     "LGDError",
+    "LGDNote",
     "LGDWarning",
     "StoppedError",
     "one_line",
@@ -53,6 +54,10 @@ class StoppedError(LGDError):
 
 class LGDWarning(UserWarning):
     """Something about the input was adjusted; the result is still valid."""
+
+
+class LGDNote(LGDWarning):
+    """What was done with the user's data: nothing is wrong with them."""
 
 
 def one_line(message: object) -> str:

@@ -18,7 +18,14 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings, default_variant, preset, resolve, with_fitting_width
+from lgdgcn.config import (
+    Settings,
+    auto_scaling,
+    default_variant,
+    preset,
+    resolve,
+    with_fitting_width,
+)
 from lgdgcn.data.in_memory import (
     from_networkx,
     from_pandas,
@@ -49,7 +56,7 @@ __all__ = ["LGDClassifier"]
 # Settings that variants have values of their own for.
 _VARIANTS_OWN = {
     name for kind in (False, True) for name in preset("", "lgdgcn", "sharp", multi_label=kind)
-} - {"variant"}
+} - {"variant"} | {"scaling", "normalize_features"}
 # The settings of LGD-GCN. Only a training that writes to a run folder has checkpoints.
 _SETTINGS = [
     field
@@ -179,7 +186,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         shipped = preset("", "lgdgcn", given["variant"], multi_label=graph.y.dim() == 2)
         if given["hidden_channels"] == Settings.hidden_channels:  # as if it were not given
             del given["hidden_channels"]
-        settings = resolve(shipped, with_fitting_width(shipped, given))
+        settings = resolve(shipped, auto_scaling(""), with_fitting_width(shipped, given))
         settings, _ = find_factors(settings, graph, "lgdgcn", seed, device)
         self.history_: list[dict[str, float | None]] = []
         self.result_, self.trained_ = train_seed(

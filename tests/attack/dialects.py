@@ -25,12 +25,14 @@ class Written:
     Attributes:
         graph: With the ids that count: row numbers where the file names none.
         x: Features in the type they must come back in; ``None`` where none were written.
+        plain: Where x is not known as a whole, those of its columns that are plain numbers.
         excuses: Why this folder, though valid, may be refused.
     """
 
     graph: Graph
     x: np.ndarray | None
     excuses: list[str] = field(default_factory=list)
+    plain: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def write_graph(folder: Path, graph: Graph, random: Random) -> Written:
@@ -94,6 +96,8 @@ def _nodes_text(folder: Path, graph: Graph, random: Random) -> Written:
     graph, columns = _node_columns(graph, random)
     if all(is_number(name) for name, _ in columns):  # a header of numbers alone is refused
         columns = [(f"f {name}", cells) for name, cells in columns]
+    if len(columns) == 1:  # a semicolon in it would divide cells
+        columns = [(name.replace(";", ":"), cells) for name, cells in columns]
     header = [name for name, _ in columns]
     cells = [[_number_text(cell, random) for cell in column] for _, column in columns]
     rows = [list(row) for row in zip(*cells, strict=True)]
@@ -191,9 +195,11 @@ def _npz_labels(graph: Graph, random: Random) -> dict[str, Any]:
 
 def _edges_text(folder: Path, written: Written, random: Random) -> None:
     rows, style = _edge_rows(written.graph, random), draw_style(random)
+    weights = _weights(rows)
     if any(name.startswith("#") for name in written.graph.ids):
         style = replace(style, comments=())  # a line that begins with a node is none
     header = _edge_header(written, rows, random)
+    written.graph.weights = None if header is None else weights
     hash_first = False
     if header is None and rows and rows[0][0].startswith("#"):
         hash_first = random.random() < 0.5
@@ -220,6 +226,10 @@ def _edge_rows(graph: Graph, random: Random) -> list[list[str]]:
     extra = random.random() < 0.2
     pairs = [[graph.ids[a], graph.ids[b]] for a, b in graph.edges]
     return [[*pair, f"{random.random():.3g}"] if extra else pair for pair in pairs]
+
+
+def _weights(rows: list[list[str]]) -> list[float] | None:
+    return [float(row[2]) for row in rows] if rows and len(rows[0]) > 2 else None
 
 
 def _edge_header(written: Written, rows: list[list[str]], random: Random) -> list[str] | None:
@@ -250,6 +260,7 @@ def _edge_header(written: Written, rows: list[list[str]], random: Random) -> lis
 
 def _edges_parquet(folder: Path, written: Written, random: Random) -> None:
     rows = _edge_rows(written.graph, random)
+    written.graph.weights = _weights(rows)
     header = [random.choice(SOURCE), random.choice(TARGET), "weight"]
     if random.random() < 0.3:
         header[:2] = ["who", "whom"]

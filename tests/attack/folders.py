@@ -88,10 +88,29 @@ def difference(data: Data, written: Written) -> str | None:
         x = data.x.to_dense().numpy()
         if x.dtype != written.x.dtype or not np.array_equal(x, written.x):
             return f"features: {written.x.tolist()} came back as {x.tolist()} ({x.dtype})"
+    for name, column in written.plain.items():
+        x = data.x.to_dense().numpy()[:, data.feature_names.index(name)]
+        if not np.array_equal(x, column):
+            return f"feature {name!r}: {column.tolist()} came back as {x.tolist()}"
     edges = {(a, b) for a, b in data.edge_index.t().tolist()}
     if edges != graph.neighbours or data.edge_index.size(1) != len(edges):
         return f"edges: {sorted(graph.neighbours)} came back as {data.edge_index.t().tolist()}"
-    return _label_difference(data, written) or _split_difference(data, written)
+    return (
+        _weight_difference(data, written)
+        or _label_difference(data, written)
+        or _split_difference(data, written)
+    )
+
+
+def _weight_difference(data: Data, written: Written) -> str | None:
+    wanted = written.graph.edge_weights
+    if wanted is None or "edge_weight" not in data:
+        both = (wanted is None) == ("edge_weight" not in data)
+        return None if both else f"weights: {wanted} came back as {data.get('edge_weight')}"
+    pairs = [(a, b) for a, b in data.edge_index.t().tolist()]
+    found = dict(zip(pairs, data.edge_weight.tolist(), strict=True))
+    same = all(math.isclose(wanted[pair], found[pair], rel_tol=1e-5) for pair in wanted)
+    return None if same else f"weights: {wanted} came back as {found}"
 
 
 def _label_difference(data: Data, written: Written) -> str | None:

@@ -34,6 +34,7 @@ class Graph:
         labels: One cell per node, empty without a label; ``None`` without a label column.
         label_sets: Instead, 0/1 columns by name; a row of empty cells has no labels.
         splits: One cell per node; ``None`` without a split column.
+        weights: One for each edge; ``None`` without.
     """
 
     ids: list[str]
@@ -42,6 +43,21 @@ class Graph:
     labels: list[str] | None = None
     label_sets: dict[str, list[str]] | None = None
     splits: list[str] | None = None
+    weights: list[float] | None = None
+
+    @property
+    def edge_weights(self) -> dict[tuple[int, int], float] | None:
+        """Weights as a model sees them: added up in one direction, the mean of both directions."""
+        if self.weights is None:
+            return None
+        listed: dict[tuple[int, int], float] = {}
+        for edge, weight in zip(self.edges, self.weights, strict=True):
+            listed[edge] = listed.get(edge, 0.0) + weight
+        both = {}
+        for a, b in self.neighbours:
+            found = [listed[edge] for edge in ((a, b), (b, a)) if edge in listed]
+            both[a, b] = sum(found) / len(found)
+        return both
 
     @property
     def neighbours(self) -> set[tuple[int, int]]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from attack.dialects import Written
@@ -22,8 +23,12 @@ from attack.rules import (
     SOURCE,
     SPLIT,
     TARGET,
+    WEIGHT,
     as_features,
+    delimiter_of,
     is_comment,
+    is_infinite,
+    is_missing,
     is_nothing,
     is_number,
     is_padded,
@@ -81,14 +86,15 @@ def _rows(text: str, tabs: bool, known: Collection[str]) -> list[list[str]]:
     lines = re.split(r"(?<=\n)|(?<=\r)(?!\n)", text)
     while lines and (is_nothing(lines[0]) or is_comment(lines[0])):
         blanks = "\t" if "\t" in lines[0].strip() else "[ \t]"
-        if re.split(blanks if tabs else ",", lines[0].rstrip("\r\n"))[0] in known:
+        divider = blanks if tabs else delimiter_of(lines[0])
+        if re.split(divider, lines[0].rstrip("\r\n"))[0] in known:
             break
         del lines[0]
     if not lines:
         return []
     if tabs and "\t" not in lines[0].strip():
         return [_split(line) for line in lines if not is_nothing(line)]
-    text, delimiter = "".join(lines), "\t" if tabs else ","
+    text, delimiter = "".join(lines), "\t" if tabs else delimiter_of(lines[0])
     first = next(_parse(text, delimiter, padded=False), [])
     padded = is_padded(first) and not all(cell in known for cell, _ in first[:2])
     rows = []
@@ -151,7 +157,7 @@ def _nodes(rows: list[list[str]], named: bool) -> Written:
     _must(bool(rows), "no header")
     header, *rows = rows
     _must(named or not all(map(is_number, header)), "a header of numbers")
-    _must("" not in header and len(set(header)) == len(header), "column names")
+    _must("" not in header[1:] and len(set(header)) == len(header), "column names")
     _must(all(len(row) == len(header) for row in rows), "ragged rows")
     _must(bool(rows), "no nodes")
     columns = {name: [row[i] for row in rows] for i, name in enumerate(header)}
@@ -162,7 +168,9 @@ def _nodes(rows: list[list[str]], named: bool) -> Written:
     }
     several = sum(name.lower().startswith(("label:", "label_")) for name in header)
     _must(len(label_sets) == several, "two label columns of one name")
-    ids = _take(columns, ID) or [str(i) for i in range(len(rows))]
+    ids = _take(columns, ID)
+    index = columns.pop("", None)  # a first column without a name is an index
+    ids = ids or index or [str(i) for i in range(len(rows))]
     _must(not any(map(is_nothing, ids)) and len(set(ids)) == len(ids), "ids")
     if label_sets:
         _must(not any(name.lower() == "label" for name in columns), "two kinds of label")
@@ -174,10 +182,16 @@ def _nodes(rows: list[list[str]], named: bool) -> Written:
         splits = [cell.strip().lower() for cell in splits]
         _must(all(not cell or cell in SPLIT for cell in splits), "split names")
         splits = [SPLIT.get(cell, "") for cell in splits]
-    values = [[number_of(cell) for cell in row] for row in zip(*columns.values(), strict=True)]
-    _must(bool(columns) and all(None not in row for row in values), "features")
-    x = as_features(values)
-    return Written(Graph(ids, x, [], labels, label_sets or None, splits), x)
+    graph = Graph(ids, np.zeros((len(ids), 0)), [], labels, label_sets or None, splits)
+    plain = {}
+    for name, cells in columns.items():
+        words = [c for c in cells if not (is_number(c) or is_missing(c) or is_infinite(c))]
+        _must(bool(words) or not any(map(is_infinite, cells)), "infinite features")
+        if all(map(is_number, cells)):
+            plain[name] = as_features([[number_of(cell) for cell in cells]])[0]
+    if len(plain) == len(columns) and plain:
+        return Written(graph, np.stack(list(plain.values()), 1))
+    return Written(graph, None, plain=plain)
 
 
 def _is_label_row(cells: tuple[str, ...]) -> bool:
@@ -197,8 +211,11 @@ def _take(columns: dict[str, list[str]], names: tuple[str, ...]) -> list[str] | 
 def _edges(rows: list[list[str]], written: Written, named: bool) -> list[tuple[int, int]]:
     number = {name: i for i, name in enumerate(written.graph.ids)}
     first, second = 0, 1
+    weigh: list[int] = []
     if rows and (named or _is_header(rows[0], number, written)):
         lower = [name.lower() for name in rows.pop(0)]
+        weigh = [i for i, name in enumerate(lower) if name.strip() in WEIGHT]
+        _must(len(weigh) < 2, "two columns of weights")
         sources = [i for i, name in enumerate(lower) if name in SOURCE]
         targets = [i for i, name in enumerate(lower) if name in TARGET]
         if sources and targets:
@@ -209,7 +226,14 @@ def _edges(rows: list[list[str]], written: Written, named: bool) -> list[tuple[i
         ends = [number.get(c, number.get(c.strip(BLANKS))) for c in (row[first], row[second])]
         _must(None not in ends, f"edge {row}")
         edges.append((ends[0], ends[1]))
+    written.graph.weights = [_weight(row, weigh[0]) for row in rows] if weigh else None
     return edges
+
+
+def _weight(row: list[str], column: int) -> float:
+    value = number_of(row[column]) if column < len(row) else None
+    _must(value is not None and np.float32(value) > 0, f"weight of {row}")
+    return float(np.float32(value))
 
 
 def _is_header(row: list[str], number: dict[str, int], written: Written) -> bool:

@@ -16,8 +16,12 @@ __all__ = [
     "SOURCE",
     "SPLIT",
     "TARGET",
+    "WEIGHT",
     "as_features",
+    "delimiter_of",
     "is_comment",
+    "is_infinite",
+    "is_missing",
     "is_nothing",
     "is_number",
     "is_padded",
@@ -28,6 +32,7 @@ __all__ = [
 
 SOURCE = ("source", "src", "from", "u", "source_id", "node1", "citing")
 TARGET = ("target", "dst", "to", "v", "target_id", "node2", "cited", "dest", "destination")
+WEIGHT = ("weight", "weights", "edge_weight")
 ID = ("id", "node_id", "node", "name")  # the first of these that is there
 LABEL = ("label", "class", "y")
 SPLIT = {"train": "train", "val": "val", "valid": "val", "validation": "val", "test": "test"}
@@ -55,6 +60,24 @@ def is_comment(line: str) -> bool:
     return line.lstrip(BLANKS).startswith("#")
 
 
+def delimiter_of(first_line: str) -> str:
+    """What divides the cells of a csv file: a comma, or a semicolon if there is no comma."""
+    outside = re.sub(r'"(?:[^"]|"")*("|$)', "", first_line)  # quotes may end in a later line
+    return ";" if ";" in outside and "," not in outside else ","
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a feature cell is blank, or a word that programs write for that."""
+    words = ("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?")
+    return cell.strip().lower() in words
+
+
+def is_infinite(cell: str) -> bool:
+    """Whether a cell is a number that single precision does not hold."""
+    infinite = cell.strip().lower().lstrip("+-") in ("inf", "infinity")
+    return infinite or (is_number(cell) and number_of(cell) is None)
+
+
 def is_nothing(cell: str) -> bool:
     """Whether a cell holds nothing but blanks: no id, and no label."""
     return not cell.strip()
@@ -66,7 +89,7 @@ def is_number(cell: str) -> bool:
 
 
 def number_of(cell: str) -> float | None:
-    """The value of a feature cell, or ``None`` where it must be refused."""
+    """The value of a cell, or ``None`` where it is no finite number."""
     if not is_number(cell):
         return None
     with np.errstate(over="ignore"):

@@ -62,6 +62,7 @@ def fake_payload(
         "multiLabel": multi_label,
         "channels": 8,
         "ids": [f"node {i}" for i in range(nodes)],
+        "texts": [{"name": "title", "values": [f"the story of {i}!" for i in range(nodes)]}],
         "classes": [f"class {c}" for c in range(labels)],
         "truth": encoded(truth, "i32") if labelled else None,
         "part": encoded(random.integers(1, 4, nodes), "u8"),

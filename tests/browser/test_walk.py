@@ -74,6 +74,14 @@ def test_search_finds_a_node_by_its_id(page: Page, usual: dict[str, Any]) -> Non
     assert page.state()["node"] == 29
 
 
+def test_search_finds_a_node_by_its_text(page: Page, usual: dict[str, Any]) -> None:
+    page.press("#search")
+    page.type("Story of 17!")
+    page.key("Enter")
+    assert page.state()["node"] == 17
+    assert page.text("#node-card .node-text") == "title the story of 17!"
+
+
 def test_search_finds_the_nodes_of_a_class(page: Page, usual: dict[str, Any]) -> None:
     page.press("#search")
     page.type("class 4")

@@ -410,7 +410,7 @@ def test_a_folder_and_the_shipped_space(tmp_path, monkeypatch):
     outcome = call("tune", graph, "--model", "mlp", "--trials", 1)
     assert outcome.code == 0, outcome
     (file,) = Path("runs/tune").glob("*/graph-mlp.toml")
-    assert resolve(from_toml(file)).normalize_features
+    assert resolve(from_toml(file)).feature_scaling == "auto"
     (line,) = [line for line in outcome.out.splitlines() if line.startswith("use it: ")]
     used = shlex.split(line.removeprefix("use it: "))[1:]
     assert call(*used, "--set", "epochs=2", "--out", "run").code == 0

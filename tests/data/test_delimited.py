@@ -206,7 +206,7 @@ def test_quotes_in_a_file_separated_by_blanks(tmp_path, line):
 @pytest.mark.parametrize(
     ("nodes", "edges"),
     [
-        ("id,label,{}\na,x,1\nb,y,much\n", "a,b\n"),
+        ("id,label,{}\na,x,1\nb,y,1e99\n", "a,b\n"),
         ("id,label,{0},{0}\na,x,1,2\n", "a,a\n"),
         ("id,label\n{0},x\n{0},y\n", "a,b\n"),
         ("id,label\na,x\nb,y\n", "a,{}\n"),
@@ -243,3 +243,19 @@ def test_half_a_byte_order_mark_is_no_text(tmp_path, mark):
     path.write_bytes(mark)
     with pytest.raises(InputError, match="not UTF-8"):
         list(read_delimited(path, lambda *_: None))
+
+
+def test_a_quote_within_a_name_hides_no_padding(tmp_path):
+    (tmp_path / "nodes.csv").write_text('si"ze ,"y",id\n1 , x, a \n2 , z, b \n')
+    (tmp_path / "edges.csv").write_text("a,b\n")
+    assert read(tmp_path, None, require_labels=False).node_ids == ["a", "b"]
+
+
+def test_semicolons_divide_cells_where_there_is_no_comma(tmp_path):
+    (tmp_path / "nodes.csv").write_text('"a,b";id;y\n1,5;n1;x\n2;n2;z\n')
+    (tmp_path / "edges.csv").write_text("n1;n2\n")
+    data = read(tmp_path, None, require_labels=False)
+    assert data.node_ids == ["n1", "n2"]
+    assert data.x.view(-1).tolist() == [1.5, 2]
+    (tmp_path / "nodes.csv").write_text('id,"a\n;b"\nn1,1\nn2,2\n')  # a name of two lines
+    assert read(tmp_path, None, require_labels=False).feature_names == ["a\n;b"]

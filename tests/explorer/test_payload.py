@@ -238,3 +238,17 @@ def test_numbers_that_no_page_can_draw_are_left_out():
     odd.append('{"seed": 0, "epoch": 1, "a": NaN, "b": -Infinity, "c": 1' + "0" * 400 + "}")
     terms = {"a": [None], "b": [None], "c": [None]}
     assert training_curves(odd) == [{"seed": 0, "epochs": [1], "terms": terms}]
+
+
+def test_texts_of_the_nodes_are_shown_and_cut(monkeypatch):
+    data = toy_graph()
+    trained = trained_on(data)
+    assert shown(data, trained)["texts"] == []
+    nodes = data.x.size(0)
+    data.node_text = {"title": ["</script>" * 100] * nodes, "b" * 100: ["x"] * nodes}
+    first, second = shown(data, trained)["texts"]
+    assert first["name"] == "title"
+    assert {len(text) for text in first["values"]} == {module.MOST_TEXT}
+    assert len(second["name"]) == 60
+    monkeypatch.setattr(module, "ALL_TEXT", 20 * nodes)
+    assert {len(text) for text in shown(data, trained)["texts"][0]["values"]} == {10}

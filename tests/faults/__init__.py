@@ -53,5 +53,6 @@ after "In part:", what is not kept. The table is checked by ``test_table.py``.
   45  whole      test_found_since
   46  whole      test_found_since
   47  whole      test_found_since
+  48  whole      test_found_since
 ====  =========  =====================
 """

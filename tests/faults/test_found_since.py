@@ -13,6 +13,7 @@ from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, train
 from faults.graphs import SPLITS, arrays, replaced, saved
 from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import LGDWarning
 
 OWN_NAMES = [
     "config.toml",
@@ -193,7 +194,7 @@ def test_fault_43_labels_come_back_as_written(tmp_path, labels):
     "cell", ["1_0", "\u0661", "0x10", "1,5"], ids=["underscore", "Arabic", "hexadecimal", "comma"]
 )
 def test_fault_43_feature_cells_are_plain_numbers(tmp_path, cell):
-    """A feature cell is a number as any writer of CSV makes it; other digits are refused."""
+    """A number is written as any writer of CSV does; a cell with other digits counts as blank."""
     graph = table(tmp_path / "graph", [f"n{i}" for i in range(6)], ["x", "y"] * 3)
     for good in ("-0.5", "1e-05", ".5"):
         replaced(graph / "nodes.csv", "n1,1,", f"n1,{good},")
@@ -201,7 +202,10 @@ def test_fault_43_feature_cells_are_plain_numbers(tmp_path, cell):
         assert x[1, 0] == pytest.approx(float(good))
         replaced(graph / "nodes.csv", f"n1,{good},", "n1,1,")
     replaced(graph / "nodes.csv", "n1,1,", f'n1,"{cell}",')
-    train(tmp_path / "run", graph=graph, epochs=1).refused("nodes.csv line 3", "'f'", cell)
+    with pytest.warns(LGDWarning, match=f"count as blank: 'f' \\(1 no number, such as '{cell}'"):
+        data = GraphSource(f"{graph}/").load(require_labels=False)
+    assert data.feature_names == ["f", "f missing"]
+    assert data.x[:, 1].tolist() == [0, 1, 0, 0, 0, 0]
 
 
 # 44
@@ -383,3 +387,35 @@ def test_fault_47_a_wide_sparse_matrix_is_refused_in_one_line(tmp_path):
     outcome = train(tmp_path / "run", graph=graph)
     assert outcome.refused("features")
     assert re.search(AMOUNT, outcome.err)
+
+
+# 48
+
+
+REAL_LIFE = {  # cells of a column by turns, and the line that says what became of it
+    "town": (["Oslo", "Rome", ""], "categories are one-hot encoded: 'town' (2 values)"),
+    "since": (["2020-01-31", "2021-06-01"], "days since 1970: 'since'"),
+    "member": (["yes", "No"], "taken as 1 and 0: 'member'"),
+    "age": (["31", "n/a", "47", "25", "40", "60"], "marked by a feature of their own: 'town'"),
+    "size": (["1", "2", "3", "?!", "5", "6"], "'size' (4 no number, such as '?!')"),
+    "bio": ([f"a long text of {i} about it" for i in range(24)], "no feature"),
+    "empty": (["", "NA"], "without a value are not used: 'empty'"),
+}
+
+
+def test_fault_48_columns_are_read_by_their_role(tmp_path):
+    """Text, categories, dates, blanks and mixed types are read by role, each said in one line."""
+    graph = write_graph(tmp_path / "graph")
+    lines = (graph / "nodes.csv").read_text().splitlines()
+    rows = [[cells[i % len(cells)] for cells, _ in REAL_LIFE.values()] for i in range(len(lines))]
+    rows = [[*REAL_LIFE], *rows]
+    wider = [",".join([line, *row]) for line, row in zip(lines, rows, strict=False)]
+    (graph / "nodes.csv").write_text("\n".join(wider) + "\n")
+    outcome = train(tmp_path / "run", graph=graph, epochs=2)
+    assert outcome.code == 0, outcome
+    for _, said in REAL_LIFE.values():
+        assert sum(said in line for line in outcome.err.splitlines()) == 1, (said, outcome.err)
+    target = tmp_path / "p.csv"
+    assert call("predict", tmp_path / "run", "--graph", graph, "--out", target).code == 0
+    assert [row["bio"] for row in rows_of(target)][:2] == ["a long text of 0 about it",
+                                                           "a long text of 1 about it"]  # fmt: skip

@@ -1,11 +1,19 @@
 """``lgdgcn data``: what graphs there are."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lgdgcn.commands.console import out, print_table
 from lgdgcn.data.catalogue import DatasetInfo, available, is_available
+from lgdgcn.errors import InputError
+from lgdgcn.storage import write_text
 
-__all__ = ["get_set", "list_sets", "show_info"]
+if TYPE_CHECKING:  # what takes long to import is not needed for a list
+    from lgdgcn.data.source import GraphSource
+
+__all__ = ["check_folder", "get_set", "list_sets", "show_info"]
+
+NAME, EXAMPLE = 24, 30  # letters, so that a table of columns fits a terminal
 
 
 def list_sets() -> None:
@@ -36,15 +44,55 @@ def _how(known: DatasetInfo) -> str:
     return "download" if is_available(known.name) else "own file"
 
 
-def show_info(name: str) -> None:
+def check_folder(source: "GraphSource", *, write: bool) -> None:
+    """Print what is understood of a user's graph, and propose to write it down."""
+    from lgdgcn.data.graph_file import GRAPH_FILE, proposal
+
+    if not source.is_folder:
+        raise InputError(
+            f"{source.dataset[:200]} is no folder; give one with edges.csv and nodes.csv, or see "
+            "lgdgcn data info"
+        )
+    folder, text = Path(source.dataset), ""
+    file = folder / GRAPH_FILE
+    if write and file.exists():
+        raise InputError(f"{file} is there already; change it by hand, or remove it first")
+    columns = source.columns()
+    if columns:
+        rows = [
+            [_cut(c.name, NAME), c.role, _share(c.blank + c.odd, c.rows), _cut(c.example, EXAMPLE)]
+            for c in columns
+        ]
+        print_table("columns of the nodes", ["column", "role", "blank", "example"], rows, 4)
+        text = proposal(columns)
+    show_info(source)
+    if write:
+        write_text(file, text or proposal([]))
+        out.print(f"written: {file}", soft_wrap=True)
+    elif file.exists():
+        out.print(f"roles are those of {file}", soft_wrap=True)
+    elif text:
+        out.print(f"to change a role, write {file} (--write writes this):\n", soft_wrap=True)
+        out.print(text, soft_wrap=True)
+
+
+def _cut(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _share(count: int, rows: int) -> str:
+    share = 100 * count / max(1, rows)
+    return "–" if not count else f"{share:.0f} %" if share >= 1 else "<1 %"
+
+
+def show_info(source: "GraphSource") -> None:
     """Print what a graph holds, with the split that training would use."""
     import torch
 
     from lgdgcn.data.labels import UntrainableError
-    from lgdgcn.data.source import GraphSource
     from lgdgcn.train.task import Task
 
-    source = GraphSource(name)
     try:
         data, refused = source.load(require_labels=None), None
     except UntrainableError as error:
@@ -62,9 +110,14 @@ def show_info(name: str) -> None:
         ["labels" if task.multi_label else "classes", str(task.outputs)],
         ["train / validation / test", " / ".join(f"{part:,}" for part in parts)],
     ]
+    if "edge_weight" in data:
+        low, high = (f"{float(end):.3g}" for end in data.edge_weight.aminmax())
+        rows.insert(2, ["edge weights", f"{low} to {high}"])
     if "y_factor" in data:
         rows.append(["known factors", str(data.y_factor.size(1))])
-    print_table(name, ["", ""], rows)
+    print_table(source.dataset, ["", ""], rows)
+    if data.get("listed_once"):
+        out.print("edges are listed in one direction: taken in both", soft_wrap=True)
     if refused is not None:
         out.print(f"cannot be trained on: {refused}", soft_wrap=True)
 

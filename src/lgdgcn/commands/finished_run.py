@@ -68,7 +68,8 @@ class FinishedRun:
     @cached_property
     def data(self) -> Data:
         """The run's own graph, with the split that the model was trained on."""
-        data = self.source.load(self.best_run["seed"] if self.source.varies_with_seed else 0)
+        seed = self.best_run["seed"] if self.source.varies_with_seed else 0
+        data = self.source.load(seed, encoding=self.trained.encoding)
         if self.best_run.get("data") not in (None, "", fingerprint(data)):
             warnings.warn(
                 f"the data have changed since the run in {self.folder} was trained: what follows "
@@ -137,7 +138,10 @@ def open_run(folder: Path, device: str) -> FinishedRun:
 
 def _source(config: Path) -> GraphSource:
     saved = read_config(config)["run"]
-    options = {key: saved.get(key) for key in ("root", "features")}
+    options = {key: saved.get(key) for key in ("root", "features", "label", "id")}
+    ignore = saved.get("ignore", [])
     if not all(isinstance(value, str | None) for value in options.values()):
-        raise InputError(f"{config}: root or features in [run] is no text; restore it")
-    return GraphSource(saved["dataset"], split=saved["split"], **options)
+        raise InputError(f"{config}: {', '.join(options)} in [run] must be text; restore it")
+    if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
+        raise InputError(f"{config}: ignore in [run] is no list of names; restore it")
+    return GraphSource(saved["dataset"], split=saved["split"], ignore=tuple(ignore), **options)

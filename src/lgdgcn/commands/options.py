@@ -5,12 +5,34 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Device", "Features", "Metric", "Model", "Root", "Run", "Split", "assigned"]
+__all__ = [
+    "Device",
+    "Features",
+    "Id",
+    "Ignore",
+    "Label",
+    "Metric",
+    "Model",
+    "Root",
+    "Run",
+    "Split",
+    "assigned",
+]
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Features = Annotated[
-    str | None, typer.Option(help="Make features from the structure: degree or identity.")
+    str | None,
+    typer.Option(
+        help="Make features from the structure: spectral, degree or identity. text:COLUMN also "
+        "makes features of a column's words."
+    ),
 ]
+Id = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of a folder's node ids.")]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column of a folder not to use; may be repeated."),
+]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of a folder's labels.")]
 Metric = Annotated[
     str | None,
     typer.Option(
@@ -26,7 +48,11 @@ Root = Annotated[
     str | None, typer.Option(help="Folder with data sets; else $LGDGCN_DATA or the cache.")
 ]
 Split = Annotated[
-    str, typer.Option(help="standard, or random: another split of the same size per seed.")
+    str,
+    typer.Option(
+        help="standard, or random: another split of the same size per seed; for a folder, the "
+        "column that says train, val or test."
+    ),
 ]
 Run = Annotated[Path, typer.Argument(help="Run folder of lgdgcn train.")]
 

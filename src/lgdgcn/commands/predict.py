@@ -13,7 +13,7 @@ from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import print_warning
 from lgdgcn.commands.finished_run import FinishedRun, open_run
 from lgdgcn.data.labels import SPLITS, is_labelled
-from lgdgcn.data.source import GraphSource
+from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.models import NodeOutput
@@ -40,14 +40,18 @@ def predict(
     finished = open_run(run, device)
     trained, source = finished.trained, finished.source
     if graph is not None:
-        source = GraphSource(graph, source.root, features=source.features)
+        source = source.elsewhere(graph)
     own = RunFolder(run).predictions
     out = finished.target(out or own, own, graph=source)
     edge_file = out.with_name(f"{out.stem}-edges.csv")
     if edges:
         finished.target(edge_file, RunFolder(run).edge_predictions, graph=source)
-    data = _own_graph(finished) if graph is None else source.load(require_labels=False)
-    if source.features == "identity" and source is not finished.source:
+    if graph is None:
+        data = _own_graph(finished)
+    else:
+        data = source.load(require_labels=False, encoding=trained.encoding)
+    of_one_graph = source.features == "identity" or trained.feature_names == SPECTRAL_NAMES
+    if of_one_graph and source is not finished.source:
         _check_same_nodes(finished.source.load(require_labels=False), data)
     output = trained(data)
     if edges and not output.layers:
@@ -56,6 +60,7 @@ def predict(
     columns = _columns(trained, output) | _known(data)
     if probabilities:
         columns |= _all_probabilities(trained, output)
+    columns |= data.get("node_text") or {}  # what the nodes table says in words
     write_csv(out, ["node", *columns], zip(ids, *columns.values(), strict=True))
     console.print(f"{len(ids)} nodes: {out}", soft_wrap=True)
     if edges:
@@ -77,7 +82,7 @@ def _own_graph(finished: FinishedRun) -> Data:
     try:
         return finished.data
     except InputError:
-        return finished.source.load(require_labels=False)
+        return finished.source.load(require_labels=False, encoding=finished.trained.encoding)
 
 
 def _ids(data: Data) -> list[Any]:
@@ -88,8 +93,8 @@ def _check_same_nodes(own: Data, other: Data) -> None:
     """Refuse a graph of other nodes for a model whose features are the nodes themselves."""
     if _ids(own) != _ids(other):
         raise InputError(
-            "--graph: the run was trained with --features identity, one column for each of its own "
-            "nodes, and this graph has other nodes; train with --features degree instead"
+            "--graph: the run was trained with features made from its own structure, which say "
+            "nothing of the nodes of another graph; train with --features degree instead"
         )
 
 

@@ -22,6 +22,7 @@ from lgdgcn.commands.console import (
 from lgdgcn.config import (
     AUTO,
     Settings,
+    auto_scaling,
     check_value,
     default_variant,
     from_toml,
@@ -32,6 +33,7 @@ from lgdgcn.config import (
     to_toml,
     with_fitting_width,
 )
+from lgdgcn.data.scaling import fit_scaling
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
@@ -119,9 +121,14 @@ def train(
     multi_label = load(0).y.dim() == 2
     used = own.get("variant") or (_variant_of(run) if resume else None) or default_variant(model)
     shipped = preset(source.preset_name, model, used, multi_label=multi_label)
-    settings = resolve({"variant": used}, shipped, with_fitting_width(shipped, own))
+    unknown = auto_scaling(source.preset_name)
+    settings = resolve({"variant": used}, shipped, unknown, with_fitting_width(shipped, own))
+    if unknown:  # no model has a scaling that was chosen for this graph: all have the same
+        shared = {"scaling": settings.feature_scaling, **shared}
     chosen = choose_metric(load(0), settings.metric)
     check_memory(load(0), [least_factors(settings, model)], model, where)
+    if settings.scaling == AUTO:
+        out.print(str(fit_scaling(AUTO, load(0).x, load(0).train_mask)), soft_wrap=True)
     results = []
     try:
         with stop_on_signals() as stop, run:
@@ -214,7 +221,8 @@ def _train_one(
     stop: StopRequest,
 ) -> Result:
     header = {"dataset": source.address, "model": model, "seeds": seeds, "split": source.split}
-    header |= {key: value for key in ("root", "features") if (value := getattr(source, key))}
+    header |= {"root": source.root} if source.root else {}
+    header |= {key: value for key, value in source.options.items() if key != "split"}
     variant = settings.variant if model in ("lgdgcn", "disengcn") else None
     what = {"model": model, "variant": variant}
     found: Result = {}

@@ -11,7 +11,14 @@ import optuna
 
 from lgdgcn.commands.console import out, percent, print_table
 from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
-from lgdgcn.config import AUTO, default_variant, parse_assignments, preset, resolve
+from lgdgcn.config import (
+    AUTO,
+    auto_scaling,
+    default_variant,
+    parse_assignments,
+    preset,
+    resolve,
+)
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
@@ -66,7 +73,11 @@ def tune(
     share_threads(workers)
     data = source.load()
     multi_label = data.y.dim() == 2
-    chosen = _space(space, model, variant, multi_label, parse_assignments(assignments))
+    given = parse_assignments(assignments)
+    chosen = _space(space, model, variant, multi_label, given)
+    own = None if space is None else read_space(space)
+    named = {*given} if own is None else {*given, *own.settings, *own.ranges}
+    chosen = _scaled(chosen, source.preset_name, named)
     variant = chosen.settings.get("variant")
     problem = SearchProblem(source, model, chosen, seeds, where)
     problem.check(data)
@@ -161,6 +172,15 @@ def _space(
     shipped = preset("", model, settings.get("variant"), multi_label=multi_label)
     fixed = {name: value for name, value in shipped.items() if name not in space.ranges}
     return replace(space, settings={**fixed, **settings})
+
+
+def _scaled(space: Space, graph: str, named: set[str]) -> Space:
+    """Scale features by what they are, if no preset is of this graph and nobody names a scaling."""
+    unknown = auto_scaling(graph)
+    if not unknown or named & {"scaling", "normalize_features"}:
+        return space
+    others = {key: value for key, value in space.settings.items() if key != "normalize_features"}
+    return replace(space, settings={**others, **unknown})
 
 
 def _study_name(source: GraphSource, model: str, variant: str | None) -> str:

@@ -6,6 +6,9 @@ Cells come back character for character. Only layout is left out:
 * comments: lines that begin with ``#`` above the first row. Below it nothing is a comment, so that
   hashtags can be ids;
 * blanks around cells, if the first row has such blanks (``id, label``); never inside quotes.
+
+Cells of a csv file are divided by commas; by semicolons if its first row has these and no comma,
+as offices write it where the comma divides a number.
 """
 
 import csv
@@ -21,7 +24,7 @@ from pathlib import Path
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.progress import Advance
 
-__all__ = ["read_delimited"]
+__all__ = ["has_semicolons", "read_delimited"]
 
 LONGEST_LINE = 1 << 26  # characters; more is no table, and a compressed file could hide it
 BLANKS = " \t"
@@ -30,7 +33,7 @@ QUOTED = re.compile(r'"(?:[^"]|"")*"')
 
 
 def read_delimited(
-    path: Path, advance: Advance, known: Container[str] | None = None
+    path: Path, advance: Advance, known: Container[str] | None = None, delimiter: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows of a csv or tsv file, with the number of the line on which each ends.
 
@@ -41,8 +44,9 @@ def read_delimited(
         advance: Told now and then how many lines and which share of the file have been read.
         known: For an edge list, which may have no header, the ids of the nodes: a first line that
             begins with one of them is a row, even if it begins with ``#``.
+        delimiter: What divides the cells; by default the file tells.
     """
-    lines = _Lines(path, advance)
+    lines = _Lines(path, advance, delimiter)
     texts = iter(lines)
     first = _first_row(lines, texts, known)
     if first is None:
@@ -61,12 +65,19 @@ def read_delimited(
             yield number, cells
 
 
+def has_semicolons(path: Path, delimiter: str = "") -> bool:
+    """Whether the cells of a text file are divided by semicolons."""
+    lines = _Lines(path, lambda done, share: None, delimiter)
+    first = _first_row(lines, iter(lines), None)
+    return first is not None and _delimiter(lines, first) == ";"
+
+
 def _rows(
     lines: "_Lines", texts: Iterator[str], first: str, known: Container[str]
 ) -> Iterator[tuple[int, list[str]]]:
     """The cells of every row, none of a blank line."""
     path, skipped = lines.path, lines.number - 1
-    delimiter = _delimiter(path, first)
+    delimiter = _delimiter(lines, first)
     if delimiter == " ":
         for text in texts:
             yield lines.number, _split_at_blanks(path, lines.number, text)
@@ -90,13 +101,14 @@ class _Lines:
     """The lines of a text file one by one.
 
     Attributes:
+        delimiter: What divides cells, if this is known.
         number: How many there were.
         text: The last one.
         row: Those since the last row ended, which its reader clears.
     """
 
-    def __init__(self, path: Path, advance: Advance) -> None:
-        self.path, self.advance = path, advance
+    def __init__(self, path: Path, advance: Advance, delimiter: str) -> None:
+        self.path, self.advance, self.delimiter = path, advance, delimiter
         self.number = 0
         self.text = ""
         self.row: list[str] = []
@@ -135,33 +147,38 @@ def _first_row(lines: _Lines, texts: Iterator[str], known: Container[str] | None
         if not text.strip(LAYOUT):
             continue
         if text.lstrip(BLANKS)[0] != "#":
-            _warn_of_comments(lines.path, doubtful, text)
+            _warn_of_comments(lines, doubtful, text)
             return text
         if known is not None:
-            if _first_cell(text, _delimiter(lines.path, text)) in known:
+            if _first_cell(text, _delimiter(lines, text)) in known:
                 return text
             doubtful.append(text)
     if doubtful:
-        _warn_of_comments(lines.path, doubtful, doubtful[-1])
+        _warn_of_comments(lines, doubtful, doubtful[-1])
     return None
 
 
-def _warn_of_comments(path: Path, comments: list[str], first: str) -> None:
+def _warn_of_comments(lines: _Lines, comments: list[str], first: str) -> None:
     """Say that a line was left out which looks like an edge: ``#a,#b``, not ``# a note``."""
-    delimiter = _delimiter(path, first)
+    delimiter = _delimiter(lines, first)
     cells = first.strip().count(delimiter)
     for text in comments:
         if re.match(r"[ \t]*#[^\s#]", text) and cells and text.strip().count(delimiter) == cells:
-            message = f"{path}: {text.strip()[:50]!r} above the first row is taken as a comment"
+            message = (
+                f"{lines.path}: {text.strip()[:50]!r} above the first row is taken as a comment"
+            )
             advice = "if it is an edge, write the line source,target above it"
             warnings.warn(f"{message}; {advice}", LGDWarning, stacklevel=4)
             return
 
 
-def _delimiter(path: Path, first: str) -> str:
-    if ".tsv" not in path.suffixes:
-        return ","
-    return "\t" if "\t" in first.strip() else " "
+def _delimiter(lines: _Lines, first: str) -> str:
+    if lines.delimiter:
+        return lines.delimiter
+    if ".tsv" in lines.path.suffixes:
+        return "\t" if "\t" in first.strip() else " "
+    outside = re.sub(r'"(?:[^"]|"")*("|$)', "", first)  # quotes may end in a later line
+    return ";" if ";" in outside and "," not in outside else ","
 
 
 def _first_cell(text: str, delimiter: str) -> str:
@@ -186,7 +203,9 @@ def _see_padding(
 
 def _is_padded(first: str, delimiter: str, known: Container[str]) -> bool:
     """Whether there are blanks around the cells of the first row that are no part of them."""
-    cells = QUOTED.sub("", first.rstrip("\r\n")).split(delimiter)
+    divider = re.escape(delimiter)  # a quote within a cell is a letter like others
+    quoted = re.compile(rf'(^|{divider})([ \t]*)"(?:[^"]|"")*"')
+    cells = quoted.sub(r"\1\2", first.rstrip("\r\n")).split(delimiter)
     if all(cell in known for cell in cells[:2]):
         return False
     return any(cell != cell.strip(BLANKS) for cell in cells)

@@ -2,7 +2,7 @@
 
 import warnings
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,19 @@ import numpy as np
 from lgdgcn.data.names import is_number, warn_of_blanks
 from lgdgcn.data.tables import TEXT_BYTES, Room, comment_hint, read_npz, read_rows, where
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.progress import Advance, long_work
+from lgdgcn.progress import long_work
 
 __all__ = ["read_edges"]
 
 SOURCE = {"source", "src", "from", "u", "source_id", "node1", "citing"}
 TARGET = {"target", "dst", "to", "v", "target_id", "node2", "cited", "dest", "destination"}
+WEIGHT = ("weight", "weights", "edge_weight")
 EDGE_BYTES = 140  # at the peak of the work from a row to sorted edges in both directions
 
 
-def read_edges(path: Path, ids: list[str] | None, nodes: Path | None) -> dict[str, Any]:
+def read_edges(
+    path: Path, ids: list[str] | None, nodes: Path | None, delimiter: str = ""
+) -> dict[str, Any]:
     """Read an edge list, whose header is optional.
 
     The first row is a header if it names two columns (source and target, from and to, u and v, …)
@@ -32,34 +35,46 @@ def read_edges(path: Path, ids: list[str] | None, nodes: Path | None) -> dict[st
         path: A csv, tsv or parquet file of node ids, or an npz file with ``edge_index``.
         ids: The nodes in their order; ``None`` if the edges are what names the nodes.
         nodes: The file the ids are from, for messages.
+        delimiter: What divides the cells of a text file; by default the file tells.
 
     Returns:
-        ``edge_index`` [2, E], and ``node_ids`` except from an npz file.
+        ``edge_index`` [2, E], ``node_ids`` except from an npz file, and ``edge_weight`` [E] where
+        there is one.
     """
     if path.suffix == ".npz":
         arrays = read_npz(path)
         if "edge_index" not in arrays:
             raise InputError(f"{path} has {sorted(arrays)[:9]} but no edge_index; add it, [2, E]")
-        return {"edge_index": arrays["edge_index"]}
+        return {key: arrays[key] for key in ("edge_index", "edge_weight") if key in arrays}
     with long_work(f"reading {path.name}", "rows") as advance:
         numbers = {name: i for i, name in enumerate(ids or [])}
-        edge_index = _read(path, numbers, ids is None, nodes, advance)
+        rows = read_rows(path, advance, numbers, delimiter)
+        edge_index, weight = _read(path, rows, numbers, ids is None, nodes)
     if ids is None:
         warn_of_blanks(path, "nodes", numbers)
-    return {"edge_index": edge_index, "node_ids": list(numbers)}
+    weights = {} if weight is None else {"edge_weight": weight}
+    return {"edge_index": edge_index, "node_ids": list(numbers), **weights}
 
 
 def _read(
-    path: Path, numbers: dict[str, int], growing: bool, nodes: Path | None, advance: Advance
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The edges as numbers of nodes; new nodes are given the next numbers if they are growing."""
-    rows = read_rows(path, advance, numbers)
+    path: Path,
+    rows: Iterator[tuple[int, list[str]]],
+    numbers: dict[str, int],
+    growing: bool,
+    nodes: Path | None,
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Any]:
+    """The edges as numbers of nodes, and their weights or ``None``.
+
+    New nodes are given the next numbers if they are growing.
+    """
     head = [row for row in (next(rows, None), next(rows, None)) if row is not None]
     first, second, header = 0, 1, None
     if head and _is_header(path, [cells for _, cells in head], numbers):
         header = head.pop(0)
         first, second = _columns(path, header[1])
-    flat, extra, room = array("q"), False, Room(path)
+    weight_at = None if header is None else _weight_column(path, header[1])
+    flat, weights, extra, room = array("q"), array("f"), False, Room(path)
+    most = 2 if weight_at is None else 3
     for line, cells in chain(head, rows):
         room.take(EDGE_BYTES)
         try:
@@ -77,14 +92,35 @@ def _read(
                 if name not in numbers:
                     room.left -= TEXT_BYTES + len(name)
                 flat.append(numbers.setdefault(name, len(numbers)))
-        extra = extra or len(cells) > 2
+        if weight_at is not None:
+            weights.append(_weight(path, line, cells, weight_at))
+        extra = extra or len(cells) > most
     if extra:
-        message = f"{path}: columns beyond source and target are ignored (weights are not used)"
+        known = "source and target" if weight_at is None else "source, target and weight"
+        hint = " (call one weight in the first line to use it)" if weight_at is None else ""
+        message = f"{path}: columns beyond {known} are ignored{hint}"
         warnings.warn(message, LGDWarning, stacklevel=4)
     edges = np.array(flat, dtype=np.int64).reshape(-1, 2)
     if header is not None and path.suffix != ".parquet":
         _refuse_doubtful_header(path, header, numbers, growing, edges)
-    return edges.T
+    return edges.T, None if weight_at is None else np.array(weights, dtype=np.float32)
+
+
+def _weight_column(path: Path, names: list[str]) -> int | None:
+    found = [i for i, name in enumerate(names) if name.strip().lower() in WEIGHT]
+    if len(found) > 1:
+        raise InputError(f"{path}: two columns are weights; rename one")
+    return found[0] if found else None
+
+
+def _weight(path: Path, line: int, cells: list[str], column: int) -> float:
+    cell = cells[column] if column < len(cells) else ""
+    if not is_number(cell, finite=True) or not np.float32(float(cell)) > 0:
+        raise InputError(
+            f"{where(path, line)}: weight is {cell[:50]!r}; give a finite number above 0, or name "
+            "the column otherwise"
+        )
+    return float(cell)
 
 
 def _number(

@@ -20,7 +20,9 @@ __all__ = [
     "sparse_features",
 ]
 
-WAY_OUT = "use --features degree or --features identity (Python: with_features)"
+WAY_OUT = (
+    "use --features spectral, --features degree or --features identity (Python: with_features)"
+)
 
 
 def row_normalized(x: Tensor) -> Tensor:

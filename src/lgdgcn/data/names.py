@@ -11,10 +11,23 @@ import numpy as np
 
 from lgdgcn.errors import InputError, LGDWarning
 
-__all__ = ["is_number", "label_values", "warn_of_blanks"]
+__all__ = ["is_missing", "is_number", "label_values", "warn_of_blanks"]
 
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 COUNTED = re.compile(r"[0-9]+(\.0*)?|-1(\.0*)?")  # 3, 007, 3.0, and -1 for unlabelled
+
+
+MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"}  # what programs write
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell of a feature holds nothing, or a word for it.
+
+    Example:
+        >>> [is_missing(cell) for cell in (" ", "NaN", "n/a", "0", "unknown")]
+        [True, True, True, False, False]
+    """
+    return cell.strip().lower() in MISSING
 
 
 def is_number(cell: str, finite: bool = False) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +11,18 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import parse_assignments
 from lgdgcn.data.catalogue import is_known
+from lgdgcn.data.columns import ColumnSummary
+from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.registry import load
 from lgdgcn.data.splits import sized_split
-from lgdgcn.data.user_graph import read_graph
+from lgdgcn.data.user_graph import column_summaries, read_graph
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = ["GraphSource"]
 
+SPLIT_KINDS = ("standard", "random")
 MASKS = ("train_mask", "val_mask", "test_mask")
 STORED_SPLITS = {"chameleon_filtered": 10}  # these sets come with several, chosen by seed
 
@@ -32,14 +35,22 @@ class GraphSource:
         dataset: ``cora``, ``synthetic:factors=8,seed=1`` or the path of a folder. The name of a
             data set means the data set; a folder of the same name is written ``./cora``.
         root: Folder to look for data sets in.
-        split: ``standard`` or ``random``; a random split depends on the seed.
-        features: ``degree`` or ``identity`` to make features from the structure.
+        split: ``standard`` or ``random``; a random split depends on the seed. For a folder, the
+            name of the column that says train, val or test.
+        features: ``degree`` or ``identity`` to make features from the structure;
+            ``text:COLUMN`` to make features of a column's words, too.
+        ignore: Columns of a folder's nodes table that are not used.
+        label: Its column of labels.
+        id: Its column of ids.
     """
 
     dataset: str
     root: str | None = None
     split: str = "standard"
     features: str | None = None
+    ignore: tuple[str, ...] = ()
+    label: str | None = None
+    id: str | None = None
 
     def __post_init__(self) -> None:
         if self.root is not None:
@@ -74,15 +85,61 @@ class GraphSource:
         """Whether another seed means another split."""
         return self.split == "random" or (not self.is_folder and self.name in STORED_SPLITS)
 
-    def load(self, seed: int = 0, require_labels: bool | None = True) -> Data:
+    @property
+    def options(self) -> dict[str, Any]:
+        """Everything but the name that is not as usual: what a run writes down, and a command."""
+        usual = GraphSource("")
+        chosen = {key: getattr(self, key) for key in ("split", "features", "ignore", "label", "id")}
+        return {key: value for key, value in chosen.items() if value != getattr(usual, key)}
+
+    def elsewhere(self, dataset: str) -> "GraphSource":
+        """Another graph read in the same way, as far as it is of the same kind."""
+        other = GraphSource(dataset, self.root, features=self.features)
+        if not other.is_folder or self.split == "random":
+            return other
+        return replace(self, dataset=dataset)
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The roles of columns that the options name."""
+        words = [c.removeprefix("text:") for c in _listed(self.features) if c.startswith("text:")]
+        named = [(name, "ignore") for name in self.ignore] + [(name, "words") for name in words]
+        split = None if self.split in SPLIT_KINDS else self.split
+        for role, name in (("id", self.id), ("label", self.label), ("split", split)):
+            named += [(name, role)] if name is not None else []
+        roles: dict[str, str] = {}
+        for name, role in named:
+            if roles.setdefault(name, role) != role:
+                raise InputError(f"column {name[:50]!r} is named as {roles[name]} and as {role}")
+        return roles
+
+    def columns(self) -> list[ColumnSummary]:
+        """What each column of a folder's nodes table is taken for; arrays have no columns."""
+        return column_summaries(self.dataset, self.roles)
+
+    def load(
+        self,
+        seed: int = 0,
+        require_labels: bool | None = True,
+        encoding: Encoding | None = None,
+    ) -> Data:
         """Read the graph in canonical form; ``seed`` matters to random and stored splits.
 
-        ``require_labels`` is that of :func:`~lgdgcn.data.validate.canonical`.
+        ``require_labels`` is that of :func:`~lgdgcn.data.validate.canonical`, ``encoding`` that of
+        the model that is to predict a folder.
         """
         if self.is_folder:
-            if self.split != "standard":
+            if self.split == "random":
                 raise InputError("--split random is for named data sets; use a split column")
-            return _with_factors(read_graph(self.dataset, self.features, require_labels))
+            made = [name for name in _listed(self.features) if not name.startswith("text:")]
+            features = ",".join(made) or None
+            graph = read_graph(self.dataset, features, require_labels, self.roles, encoding)
+            return _with_factors(graph)
+        if self.roles and self.split in SPLIT_KINDS:
+            raise InputError(
+                f"column {next(iter(self.roles))[:50]!r} is named, but {self.dataset} is a data "
+                "set, not a folder with a nodes table; leave the option out"
+            )
         name, options = self._options()
         if os.path.isdir(name):
             said = f"{name} is the data set, not the folder {name} here; write ./{name} for that"
@@ -111,6 +168,10 @@ class GraphSource:
             if key in options:
                 raise InputError(f"{self.dataset}: {key} is not a setting of a graph")
         return name, options
+
+
+def _listed(features: str | None) -> list[str]:
+    return [name.strip() for name in (features or "").split(",") if name.strip()]
 
 
 def _split_again(data: Data, seed: int) -> Data:

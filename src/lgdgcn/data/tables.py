@@ -5,17 +5,18 @@ but ``InputError``.
 """
 
 import os
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from lgdgcn.data.delimited import read_delimited
-from lgdgcn.data.names import is_number
+from lgdgcn.data.delimited import has_semicolons, read_delimited
+from lgdgcn.data.names import is_missing, is_number
 from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import available_memory, gibibytes
@@ -37,17 +38,28 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz")
 MAX_BYTES = 1 << 30  # of the arrays in an npz file, unpacked
 TEXT_BYTES = 200  # of a cell kept as text, beside its characters: in lists and dictionaries
 
+DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?\s*")
+
 Matrix = np.ndarray[Any, np.dtype[np.float32]]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns: some kept as text, the others one matrix of finite numbers."""
+    """Named columns: some kept as text, the others one matrix of numbers."""
 
     path: Path
+    names: list[str]
     text: dict[str, list[str]]
-    numbers: Matrix  # [rows, columns that are not text]
+    numbers: Matrix  # [rows, columns that are not text], finite, NaN for blanks
     lines: list[int]
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """All columns in their order: lists of text and arrays of numbers."""
+        numbers = iter(self.numbers.T)
+        return {
+            name: self.text[name] if name in self.text else next(numbers) for name in self.names
+        }
 
     def where(self, row: int) -> str:
         """The place of a row, for messages."""
@@ -56,7 +68,8 @@ class Table:
 
 def find_table(folder: Path, stem: str) -> Path | None:
     """The one file ``stem`` + suffix in a folder, or ``None``."""
-    found = [folder / (stem + suffix) for suffix in SUFFIXES if (folder / (stem + suffix)).exists()]
+    paths = [folder / (stem + suffix) for suffix in SUFFIXES]
+    found = [path for path in paths if os.path.lexists(path)]  # also a link to nowhere
     if len(found) > 1:
         names = " and ".join(path.name for path in found)
         raise InputError(f"{folder} has {names}; keep one of them")
@@ -88,7 +101,7 @@ class Room:
 
 
 def read_rows(
-    path: Path, advance: Advance, known: Container[str] | None = None
+    path: Path, advance: Advance, known: Container[str] | None = None, delimiter: str = ""
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows of a csv, tsv or parquet file with their line numbers.
 
@@ -97,18 +110,46 @@ def read_rows(
     """
     if path.suffix == ".parquet":
         return _parquet_rows(path, advance)
-    return read_delimited(path, advance, known)
+    return read_delimited(path, advance, known, delimiter)
 
 
-def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Table:
+def read_table(
+    path: Path, text_columns: Callable[[list[str]], set[str]], delimiter: str = ""
+) -> Table:
     """Read a csv, tsv or parquet file whose first line names its columns.
+
+    Columns in which every cell is a number or blank become numbers. Only the end of the file tells
+    which columns these are: where a cell is anything else, the file is read a second time.
 
     Args:
         path: The file.
-        text_columns: Says which of the column names are text; all others must hold numbers.
+        text_columns: Says which of the column names are text, whatever their cells are.
+        delimiter: What divides the cells of a text file; by default the file tells. Between
+            semicolons, 3,5 is a number.
     """
+    commas = path.suffix != ".parquet" and has_semicolons(path, delimiter)
+    options = _TextOptions(delimiter, commas)
+    table, words = _read_table(path, text_columns, set(), options)
+    if words:
+        del table  # before the next one takes its room
+        table, _ = _read_table(path, text_columns, words, options)
+    return table
+
+
+class _TextOptions(NamedTuple):
+    delimiter: str
+    decimal_commas: bool
+
+
+def _read_table(
+    path: Path,
+    text_columns: Callable[[list[str]], set[str]],
+    known_words: set[str],
+    options: _TextOptions,
+) -> tuple[Table, set[str]]:
+    """The table, and which columns should have been text; where there are any it is empty."""
     with long_work(f"reading {path.name}", "rows") as advance, np.errstate(over="ignore"):
-        rows = read_rows(path, advance)
+        rows = read_rows(path, advance, delimiter=options.delimiter)
         line, names = next(rows, (1, []))
         if not names or (path.suffix != ".parquet" and all(map(is_number, names))):
             found = ", ".join(names[:3])[:50] or "nothing"
@@ -116,12 +157,17 @@ def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Tab
                 f"{where(path, line)}: no column names (found {found}); "
                 "the first line must name the columns, such as id, label, split"
             )
-        chosen = _check_names(path, names, text_columns)
+        given = _check_names(path, names, text_columns)
+        chosen = given | known_words
+        with_commas = [i for i in range(len(names)) if names[i] not in given]
+        with_commas = with_commas if options.decimal_commas else []
         text_at = [(names[i], i) for i in range(len(names)) if names[i] in chosen]
         number_at = [i for i in range(len(names)) if names[i] not in chosen]
         text: dict[str, list[str]] = {name: [] for name, _ in text_at}
         numbers = bytearray()
         lines: list[int] = []
+        words: set[str] = set()
+        infinite: dict[str, str] = {}  # by column, what to say of it
         room = Room(path)
         fixed = 40 + TEXT_BYTES * len(text_at) + 16 * len(number_at)  # float32, copied 4 times
         for line, cells in rows:
@@ -131,12 +177,29 @@ def read_table(path: Path, text_columns: Callable[[list[str]], set[str]]) -> Tab
                     f"give each column a cell{comment_hint(cells)}"
                 )
             room.take(fixed + sum(len(cells[i]) for _, i in text_at))
+            for i in with_commas:
+                if DECIMAL_COMMA.fullmatch(cells[i]):
+                    cells[i] = cells[i].replace(",", ".")
             for name, i in text_at:
                 text[name].append(cells[i])
-            numbers += _row(path, line, names, cells, number_at).tobytes()
+            row, odd = _row([cells[i] for i in number_at])
+            numbers += row.tobytes()
+            for i in [number_at[j] for j in odd]:
+                if _is_infinite(cells[i]):
+                    place = where(path, line)
+                    infinite.setdefault(names[i], f"{place}: {_holds(names[i], cells[i])}")
+                else:
+                    words.add(names[i])
+            if odd:  # what is text is not looked at again: the numbers of this reading are not used
+                number_at = [i for i in number_at if names[i] not in words]
             lines.append(line)
+    for column, complaint in infinite.items():
+        if column not in words:
+            raise InputError(complaint)
+    if words:
+        return Table(path, [], {}, np.zeros((0, 0), np.float32), []), words
     matrix = np.frombuffer(numbers, np.float32).reshape(len(lines), len(number_at))
-    return Table(path, text, matrix, lines)
+    return Table(path, names, text, matrix, lines), words
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:
@@ -184,27 +247,41 @@ def _check_count(path: Path, found: int) -> None:
         )
 
 
-def _row(path: Path, line: int, names: list[str], cells: list[str], at: list[int]) -> Matrix:
-    """The numbers of one row; a cell that is none is named with line and column."""
+def _row(cells: list[str]) -> tuple[Matrix, list[int]]:
+    """The numbers of a row, NaN for blanks; and which cells are neither blank nor finite."""
     try:
-        row = np.array([float(cells[i]) for i in at], dtype=np.float32)
-        written = "".join([cells[i] for i in at])  # float() also reads 1_0 and other digits
+        row = np.array([float(cell) for cell in cells], dtype=np.float32)
+        written = "".join(cells)  # float() also reads 1_0 and other digits
         if np.isfinite(row).all() and written.isascii() and "_" not in written:
-            return row
+            return row, []
     except ValueError:
         pass
-    i = next(i for i in at if not is_number(cells[i], finite=True))
-    raise InputError(
-        f"{where(path, line)}: column {names[i][:50]!r} holds {cells[i][:50]!r}, "
-        "not a finite number; features must be numeric"
+    row, odd = np.full(len(cells), np.nan, dtype=np.float32), []
+    for i, cell in enumerate(cells):
+        if is_number(cell, finite=True):
+            row[i] = float(cell)
+        elif not is_missing(cell):
+            odd.append(i)
+    return row, odd
+
+
+def _is_infinite(cell: str) -> bool:
+    """Whether a cell is a number that float32 does not hold, or a word for infinity."""
+    return is_number(cell) or cell.strip().lower().lstrip("+-") in ("inf", "infinity")
+
+
+def _holds(name: str, cell: str) -> str:
+    return (
+        f"column {name[:50]!r} holds {cell[:50]!r}, not a finite number; "
+        "correct it or leave the cell empty"
     )
 
 
 def _check_names(
     path: Path, names: list[str], text_columns: Callable[[list[str]], set[str]]
 ) -> set[str]:
-    if "" in names:
-        column = names.index("") + 1
+    if "" in names[1:]:  # a first column without a name is an index
+        column = names.index("", 1) + 1
         raise InputError(
             f"{path}: column {column} has no name; name it, or save the table without its index"
         )

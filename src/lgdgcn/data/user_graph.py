@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from itertools import chain
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +10,29 @@ import numpy as np
 import scipy.sparse
 from torch_geometric.data import Data
 
+from lgdgcn.data.columns import ColumnSummary
 from lgdgcn.data.edge_list import read_edges
+from lgdgcn.data.encoding import Encoding
+from lgdgcn.data.graph_file import merged_roles, read_graph_file
 from lgdgcn.data.labels import SPLITS
-from lgdgcn.data.names import label_values, warn_of_blanks
-from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz, read_table
+from lgdgcn.data.node_table import node_ids, read_nodes, summaries
+from lgdgcn.data.spectral import SPECTRAL_NAMES
+from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz
 from lgdgcn.data.validate import canonical, with_features
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError, LGDNote, LGDWarning
 from lgdgcn.runtime import require_memory
 
-__all__ = ["read_graph"]
+__all__ = ["column_summaries", "read_graph"]
 
-ID = ("id", "node_id", "node", "name")  # the first that is there; the others are features
-LABEL = ("label", "class", "y")
-SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "": -1}
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 
 
 def read_graph(
-    folder: str | Path, features: str | None = None, require_labels: bool | None = True
+    folder: str | Path,
+    features: str | None = None,
+    require_labels: bool | None = True,
+    roles: Mapping[str, str] | None = None,
+    encoding: Encoding | None = None,
 ) -> Data:
     """Read ``edges.*`` and ``nodes.*`` (csv, csv.gz, tsv, tsv.gz, parquet or npz) from a folder.
 
@@ -37,7 +42,8 @@ def read_graph(
 
     *Nodes* have a header. ``id`` (or node_id, node, name; else the row number from 0), ``label``
     (or class, y; or several 0/1 columns ``label:a``, ``label:b``; empty = unlabelled), ``split``
-    (train, val, test or empty) are optional; every other column is a numeric feature (float32).
+    (train, val, test or empty) are optional; every other column is read by its role, given or
+    guessed: see :mod:`~lgdgcn.data.columns` and :mod:`~lgdgcn.data.encoding`.
     Ids and labels are text and come back as they are written; labels of plain digits come back as
     integers (see :func:`~lgdgcn.data.names.label_values`).
     ``nodes.npz`` holds ``x`` or its CSR parts ``x_data, x_indices, x_indptr, x_shape``, and
@@ -46,36 +52,41 @@ def read_graph(
 
     Args:
         folder: The folder.
-        features: ``"degree"`` or ``"identity"`` makes features from the structure instead.
+        features: ``"spectral"``, ``"degree"`` or ``"identity"`` makes features from the structure
+            instead. A graph without features gets spectral ones.
         require_labels: ``False`` also reads a graph without labels, to predict them; ``None``
             too, but what labels there are must be fit for training.
+        roles: The roles of columns of the nodes table, by name; ``graph.toml`` may name others.
+        encoding: How the columns are to become features: that of the graph a model was trained on.
 
     Returns:
         A graph in :func:`~lgdgcn.data.validate.canonical` form, with ``node_ids`` (the ids as
-        text, in row order), ``name`` (of the folder) and, where the features are columns with
-        names, ``feature_names``.
+        text, in row order), ``name`` (of the folder); where the features are columns of a table,
+        ``feature_names`` and ``encoding``; and where it has free text, ``node_text``.
 
     Raises:
         InputError: Names the file, the line and what to do.
     """
-    folder = Path(folder)
-    if not os.path.isdir(folder):  # Path.is_dir raises where a name is too long
-        found = "is a file" if os.path.exists(folder) else "does not exist"
-        raise InputError(f"{str(folder)[:200]} {found}; give a folder with edges.csv and nodes.csv")
+    folder = _checked_folder(folder)
     edges, nodes = find_table(folder, "edges"), find_table(folder, "nodes")
     if edges is None:
         names = ", ".join(f"edges{suffix}" for suffix in SUFFIXES)
         raise InputError(f"{folder} has no edges file; add one of {names}")
     if nodes is None and require_labels:
         raise InputError(f"{folder} has no nodes file; add nodes.csv with id and label to train")
-    values = _read_nodes(nodes) if nodes else {}
-    values |= read_edges(edges, values.get("node_ids"), nodes)
+    written = read_graph_file(folder)
+    given = merged_roles(written.roles, roles or {})
+    values = _read_nodes(nodes, given, encoding, written.delimiter) if nodes else {}
+    values |= read_edges(edges, values.get("node_ids"), nodes, written.delimiter)
     if "node_ids" in values:
         values["num_nodes"] = len(values["node_ids"])
     graph = Data(**values, name=folder.resolve().name)
     try:
+        if features is None and "x" not in values:
+            _warn_of_no_features(graph)
+            features = "spectral"
         graph = with_features(graph, features) if features else graph
-        graph = canonical(graph, require_labels=require_labels)
+        graph = canonical(graph, require_labels=require_labels, listed_once=True)
     except InputError as error:
         raise type(error)(f"{folder}: {error}") from None
     if "node_ids" not in graph:
@@ -83,93 +94,51 @@ def read_graph(
     return graph
 
 
-def _read_nodes(path: Path) -> dict[str, Any]:
+def column_summaries(folder: str | Path, roles: Mapping[str, str]) -> list[ColumnSummary]:
+    """What each column of a folder's nodes table is taken for; none if it has no table.
+
+    Args:
+        folder: The folder.
+        roles: Roles that the user names, beside those in ``graph.toml``.
+    """
+    folder = _checked_folder(folder)
+    nodes, written = find_table(folder, "nodes"), read_graph_file(folder)
+    if nodes is None or nodes.suffix == ".npz":
+        return []
+    return summaries(nodes, merged_roles(written.roles, roles), written.delimiter)
+
+
+def _checked_folder(folder: str | Path) -> Path:
+    folder = Path(folder)
+    if not os.path.isdir(folder):  # Path.is_dir raises where a name is too long
+        found = "is a file" if os.path.exists(folder) else "does not exist"
+        raise InputError(f"{str(folder)[:200]} {found}; give a folder with edges.csv and nodes.csv")
+    return folder
+
+
+def _warn_of_no_features(graph: Data) -> None:
+    if not np.size(graph.edge_index):
+        raise InputError(
+            "the graph has neither features nor edges to make some from; add columns to the nodes"
+        )
+    warnings.warn(
+        f"{graph.name} has no features: they are made from the structure, "
+        f"{len(SPECTRAL_NAMES) - 1} eigenvectors of the Laplacian and the degree "
+        "(--features spectral; degree and identity make others)",
+        LGDNote,
+        stacklevel=3,
+    )
+
+
+def _read_nodes(
+    path: Path, roles: Mapping[str, str], encoding: Encoding | None, delimiter: str
+) -> dict[str, Any]:
     """Everything the nodes file says, under the names :func:`canonical` knows."""
-    if path.suffix == ".npz":
-        return _nodes_from_arrays(path)
-    columns: list[str] = []
-
-    def text_columns(names: list[str]) -> set[str]:
-        columns.extend(names)
-        return set(chain(*_roles(names).values()))
-
-    table = read_table(path, text_columns)
-    roles = _roles([*table.text])
-    values: dict[str, Any] = {"node_ids": _node_ids(table, roles["id"])}
-    if table.numbers.shape[1]:
-        values["x"] = table.numbers
-        values["feature_names"] = [name for name in columns if name not in table.text]
-    if roles["label"]:
-        column = roles["label"][0]
-        values["y"] = label_values(path, column, table.text[column])
-    if roles["labels"]:
-        values["y"] = _label_matrix(table, roles["labels"])
-        values["classes"] = [name[len("label:") :] for name in roles["labels"]]
-    if roles["split"]:
-        values |= _split_masks(table, roles["split"][0])
-    return values
-
-
-def _roles(names: list[str]) -> dict[str, list[str]]:
-    """Which columns are the id, the label or labels, and the split."""
-
-    def first(candidates: tuple[str, ...]) -> list[str]:
-        found = [name for one in candidates for name in names if name.lower() == one]
-        if len(found) > 1 and found[0].lower() == found[1].lower():
-            raise InputError(f"has both {found[0]!r} and {found[1]!r}; rename one")
-        return found[:1]
-
-    label = first(LABEL)
-    labels = [name for name in names if name.lower().startswith(("label:", "label_"))]
-    if labels and label and label[0].lower() == "label":
-        raise InputError(f"has both {label[0]!r} and {labels[0][:50]!r}; keep one kind of label")
-    return {
-        "id": first(ID),
-        "label": [] if labels else label,
-        "labels": labels,
-        "split": first(("split",)),
-    }
-
-
-def _node_ids(table: Table, column: list[str]) -> list[str]:
-    if not column:
-        return [str(i) for i in range(len(table.lines))]
-    seen: dict[str, int] = {}
-    for row, name in enumerate(table.text[column[0]]):
-        if not name.strip():
-            raise InputError(f"{table.where(row)}: the id is empty; give every node an id")
-        if seen.setdefault(name, row) != row:
-            raise InputError(
-                f"{table.where(row)}: id {name[:50]!r} is already on line "
-                f"{table.lines[seen[name]]}; ids must be unique"
-            )
-    warn_of_blanks(table.path, "ids", seen)
-    return list(seen)
-
-
-def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
-    known = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, "": np.nan, "-1": np.nan, "-1.0": np.nan}
-    matrix = np.empty((len(table.lines), len(columns)), dtype=np.float32)
-    for j, name in enumerate(columns):
-        for row, cell in enumerate(table.text[name]):
-            if cell not in known:
-                raise InputError(
-                    f"{table.where(row)}: column {name[:50]!r} holds {cell[:50]!r}; "
-                    "use 0, 1 or nothing"
-                )
-            matrix[row, j] = known[cell]
-    return matrix
-
-
-def _split_masks(table: Table, column: str) -> dict[str, Any]:
-    numbers = np.empty(len(table.lines), dtype=np.int64)
-    for row, cell in enumerate(table.text[column]):
-        if cell.strip().lower() not in SPLIT_NAMES:
-            raise InputError(
-                f"{table.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
-            )
-        numbers[row] = SPLIT_NAMES[cell.strip().lower()]
-    return {f"{split}_mask": numbers == i for i, split in enumerate(SPLITS)}
+    if path.suffix != ".npz":
+        return read_nodes(path, roles, encoding, delimiter)
+    if roles:
+        raise InputError(f"{path} has arrays, no columns such as {next(iter(roles))[:50]!r}")
+    return _nodes_from_arrays(path)
 
 
 def _nodes_from_arrays(path: Path) -> dict[str, Any]:
@@ -196,8 +165,8 @@ def _nodes_from_arrays(path: Path) -> dict[str, Any]:
         _require_room(path, len(ids))
         column = [str(name) for name in ids.tolist()]
         lines = list(range(len(column)))
-        table = Table(path, {"id": column}, np.zeros((len(column), 0), np.float32), lines)
-        values["node_ids"] = _node_ids(table, ["id"])
+        table = Table(path, ["id"], {"id": column}, np.zeros((len(column), 0), np.float32), lines)
+        values["node_ids"] = node_ids(table, ["id"])
     if "classes" in arrays:
         values["classes"] = arrays.pop("classes").ravel().tolist()
     wanted = {"x", "y", "y_factor", *(f"{s}_{kind}" for s in SPLITS for kind in ("mask", "idx"))}

@@ -27,6 +27,8 @@ Array = npt.NDArray[Any]
 MOST_NODES = 20_000
 MOST_EDGES = 500_000
 MOST_LETTERS = 2_000  # of a name
+MOST_TEXT = 500  # of a text that belongs to a node
+ALL_TEXT = 4_000_000  # of all of them
 NEAREST = 15  # nodes that hold a map together
 LISTED = 24  # nearest nodes searched for those that are no neighbours in the graph
 LATENT = 8  # of these the page shows
@@ -98,6 +100,7 @@ def payload(
         "multiLabel": trained.task.multi_label,
         "channels": channels,
         "ids": [_short(name) for name in names],
+        "texts": _texts(data),
         "classes": [_short(name) for name in trained.classes],
         **predictions(trained.task, logits, truth, data),
         "dominant": encoded(dominant.cpu(), "u8"),
@@ -114,6 +117,16 @@ def payload(
         "scores": dict(scores or {}),
         "warnings": [_short(warning) for warning in warnings if warning != unrouted],
     }
+
+
+def _texts(data: Data) -> list[dict[str, Any]]:
+    """What a user's table says of the nodes in words, as far as the page has room for it."""
+    columns = data.get("node_text") or {}
+    letters = max(2, min(MOST_TEXT, ALL_TEXT // max(1, len(columns) * data.x.size(0))))
+    return [
+        {"name": _short(name, 60), "values": [_short(text, letters) for text in texts]}
+        for name, texts in columns.items()
+    ]
 
 
 def _whole_shares(edge_factors: Tensor) -> Tensor:

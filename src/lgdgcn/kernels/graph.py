@@ -20,9 +20,11 @@ __all__ = [
     "Neighbours",
     "TensorCache",
     "UndirectedGraph",
+    "edge_weights",
     "incident_edges",
     "neighbours",
     "rows_and_transpose",
+    "set_edge_weights",
 ]
 
 T = TypeVar("T")
@@ -120,6 +122,24 @@ class TensorCache(Generic[T]):
         built = build()
         self._known[tensor] = (version, key, built)
         return built
+
+
+_edge_weights: MutableMapping[Tensor, Tensor] = WeakTensorKeyDictionary()
+
+
+def set_edge_weights(edge_index: Tensor, weight: Tensor) -> None:
+    """Let weights go along with edges, so that every function that is given these finds them.
+
+    Args:
+        edge_index: `[2, E]`; the weights are known as long as this very tensor lives.
+        weight: `[E]` above 0, the same for both directions of an edge.
+    """
+    _edge_weights[edge_index] = weight
+
+
+def edge_weights(edge_index: Tensor) -> Tensor | None:
+    """The weights `[E]` of edges that have some."""
+    return _edge_weights.get(edge_index)
 
 
 _neighbours: TensorCache[Neighbours] = TensorCache()

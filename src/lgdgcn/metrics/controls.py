@@ -93,9 +93,7 @@ def _untrained(trained: TrainedModel, seed: int) -> TrainedModel:
             multi_label=trained.task.multi_label,
         )
     model.to(like.device, like.dtype)
-    return TrainedModel(
-        trained.name, model, trained.settings, trained.task, trained.classes, trained.in_channels
-    )
+    return replace(trained, model=model)
 
 
 def _inputs(output: NodeOutput, data: Data) -> Inputs:

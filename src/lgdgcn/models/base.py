@@ -39,6 +39,7 @@ class NodeModel(nn.Module):
         refresh_every: Epochs between two calls of :meth:`refresh`; 0 for none.
         is_random_from_start: Whether training differs from evaluation before the first layer, so
             that no layer of an evaluation can be reused by the next step.
+        uses_edge_weights: Whether an edge's weight has a part in what it does.
     """
 
     num_factors = 0
@@ -47,6 +48,7 @@ class NodeModel(nn.Module):
     views = 1
     refresh_every = 0
     is_random_from_start = False
+    uses_edge_weights = False
 
     @property
     def views_now(self) -> int:

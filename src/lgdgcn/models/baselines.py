@@ -15,7 +15,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.dense import Linear
 from torch_geometric.utils import degree
 
-from lgdgcn.kernels.graph import TensorCache
+from lgdgcn.kernels.graph import TensorCache, edge_weights
 from lgdgcn.models.base import NodeModel
 
 __all__ = ["GAT", "GCN", "GCNII", "MLP", "APPNPNet", "MoNet"]
@@ -36,9 +36,12 @@ _normalized: TensorCache[tuple[Tensor, Tensor]] = TensorCache()
 
 def normalized(edge_index: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """The edges with a loop at every node, and GCN's weight of each; worked out once per graph."""
-    nodes, dtype = x.size(0), x.dtype
+    nodes, dtype, own = x.size(0), x.dtype, edge_weights(edge_index)
+    weight = None if own is None else own.to(dtype)
     return _normalized.get(
-        edge_index, (nodes, dtype), lambda: gcn_norm(edge_index, num_nodes=nodes, dtype=dtype)
+        edge_index,
+        (nodes, dtype),
+        lambda: gcn_norm(edge_index, weight, num_nodes=nodes, dtype=dtype),
     )
 
 
@@ -98,6 +101,8 @@ class MLP(Stack):
 
 class GCN(Stack):
     """Graph convolutional network (Kipf & Welling, 2017)."""
+
+    uses_edge_weights = True
 
     def __init__(
         self,
@@ -165,6 +170,8 @@ class MoNet(Stack):
 class APPNPNet(NodeModel):
     """Predict, then propagate with personalised PageRank (Gasteiger et al., 2019)."""
 
+    uses_edge_weights = True
+
     def __init__(
         self,
         in_channels: int,
@@ -193,6 +200,8 @@ class APPNPNet(NodeModel):
 
 class GCNII(NodeModel):
     """Deep GCN with initial residual and identity mapping (Chen et al., 2020)."""
+
+    uses_edge_weights = True
 
     def __init__(
         self,

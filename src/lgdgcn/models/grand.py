@@ -67,6 +67,7 @@ class GRAND(NodeModel):
         super().__init__()
         self.multi_label = multi_label
         self.views = views
+        self.uses_edge_weights = hops > 0
         self.encoder = PropagationEncoder(
             in_channels,
             hidden_channels,

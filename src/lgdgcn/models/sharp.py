@@ -139,6 +139,7 @@ class SharpGCN(LGDGCN):
                 batch_norm,
             )
             self.views = views
+            self.uses_edge_weights = hops > 0 and structure == "none"  # which weighs them itself
             if structure != "none":
                 self.propagation_graph = PropagationGraph(
                     structure, structure_neighbours, structure_weight

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lgdgcn import kernels
-from lgdgcn.kernels.graph import TensorCache
+from lgdgcn.kernels.graph import TensorCache, edge_weights
 from lgdgcn.nn.dropout import dropout
 
 __all__ = ["Propagator", "drop_nodes", "mean_of_hops", "normalized_adjacency", "propagate"]
@@ -48,13 +48,15 @@ def normalized_adjacency(
     Args:
         edge_index: Both directions of every edge, without self loops. Shape ``[*, 2, E]``.
         num_nodes: Number of nodes N.
-        weight: Weights of the edges, at least 0 and the same in both directions; all 1 by
-            default. Shape ``[*, E]``.
+        weight: Weights of the edges, at least 0 and the same in both directions; by default those
+            of the graph, or 1. Shape ``[*, E]``.
     """
     if weight is None:
-        ones = torch.ones(edge_index.size(-1), device=edge_index.device)
+        own = edge_weights(edge_index)
+        if own is None:
+            own = torch.ones(edge_index.size(-1), device=edge_index.device)
         return _plain.get(
-            edge_index, num_nodes, lambda: normalized_adjacency(edge_index, num_nodes, ones)
+            edge_index, num_nodes, lambda: normalized_adjacency(edge_index, num_nodes, own)
         )
     # 1. all entries, the self loops among them, row by row
     lead = weight.shape[:-1]

@@ -22,8 +22,7 @@ LATER = (
     "free_share", "encoder_channels", "hops", "propagate", "hop_weights", "drop_nodes",
     "input_dropout", "batch_norm", "views", "lambda_consistency", "sharpening",
     "consistency_warmup", "confidence", "weight_average", "structure", "structure_neighbours",
-    "structure_weight", "refresh_every", "unit_length", "metric",
-    "class_weights",
+    "structure_weight", "refresh_every", "unit_length", "metric", "class_weights", "scaling",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch_geometric.data import Data
 
+from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import InputError
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
@@ -67,8 +68,9 @@ class JobObserver:
 def run_jobs(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -> None:
     """Train all jobs, as many in one pass as fit."""
     alike: dict[Hashable, list[Job]] = {}
+    kinds: dict[int, str] = {}  # by the features, which splits of one graph share
     for job in jobs:
-        alike.setdefault(job.batch_key, []).append(job)
+        alike.setdefault((job.batch_key, _scaled_by(job, kinds)), []).append(job)
     for together in alike.values():
         free_memory(device)
         largest = max((job.member.settings for job in together), key=lambda settings: settings.k)
@@ -93,6 +95,16 @@ def run_jobs(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -
             else:
                 observer.on_restart(rest)
                 queue.extendleft(reversed(halves))
+
+
+def _scaled_by(job: Job, kinds: dict[int, str]) -> Hashable:
+    """The training nodes, if the features depend on them: other ones have no features in common."""
+    kind, x = job.member.settings.feature_scaling, job.graph.x
+    if kind == "auto":
+        if id(x) not in kinds:
+            kinds[id(x)] = suited_scaling(x)
+        kind = kinds[id(x)]
+    return job.graph.train_mask.numpy().tobytes() if kind == "standard" else None
 
 
 def _train(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -> None:

@@ -16,6 +16,7 @@ import lgdgcn
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
+from lgdgcn.models import MODELS
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
@@ -204,6 +205,8 @@ class _SeedObserver(JobObserver):
                 list(getattr(job.graph, "classes", range(trainer.tasks[index].outputs))),
                 job.graph.x.size(1),
                 feature_names(job.graph),
+                job.graph.get("encoding"),
+                graph.get("scaling"),
             )
             output = trained.run(graph)
             trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
@@ -221,7 +224,7 @@ class _SeedObserver(JobObserver):
                 scores,
                 self._identities[job.member.seed]["data"],
                 task.threshold if task.sizes_differ else None,
-                sanity_warnings(trained, graph, output, state),
+                sanity_warnings(trained, graph, output, state) + _unused_weights(trained, graph),
             )
             if self.best is None or (result.val or 0) > max(o.val or 0 for o in self.results):
                 self.best = trained
@@ -249,6 +252,12 @@ class _SeedObserver(JobObserver):
             state, seed = trainer.state(index), jobs[index].member.seed
             meta = {**self._identities[seed], "progress": state.progress()}
             checkpoint.save(self.folder.checkpoint(seed), state.tensors, meta)
+
+
+def _unused_weights(trained: TrainedModel, graph: Data) -> list[str]:
+    if "edge_weight" not in graph or trained.model.uses_edge_weights:
+        return []
+    return [f"{MODELS[trained.name].title} has no use for the weights of edges: all count the same"]
 
 
 def summary(results: Sequence[SeedResult]) -> dict[str, Any]:

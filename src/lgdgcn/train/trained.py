@@ -13,8 +13,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings, resolve
-from lgdgcn.data.features import row_normalized, select_columns
+from lgdgcn.data.encoding import Encoding
+from lgdgcn.data.features import select_columns
+from lgdgcn.data.scaling import Scaling, fit_scaling
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
+from lgdgcn.kernels.graph import set_edge_weights
 from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
 from lgdgcn.train.checkpoint import check_like, load_weights, save_weights
@@ -39,6 +42,8 @@ class TrainedModel:
         classes: Original class or label names, by output.
         in_channels: Number of features it expects.
         feature_names: Their names, where the graph it was trained on has them.
+        encoding: How the columns of a table became these features, where they did.
+        scaling: How they are scaled; what the settings say, if it is not kept.
     """
 
     name: str
@@ -48,6 +53,8 @@ class TrainedModel:
     classes: list[Any]
     in_channels: int
     feature_names: list[str] | None = None
+    encoding: Encoding | None = None
+    scaling: Scaling | None = None
 
     @torch.no_grad()
     def __call__(self, data: Data) -> NodeOutput:
@@ -61,7 +68,8 @@ class TrainedModel:
         """
         data = self._with_own_features(data)
         first = next(self.model.parameters())
-        output = self.run(prepared(data, self.settings, first.device, first.dtype))
+        ready = prepared(data, self.settings, first.device, first.dtype, self.scaling)
+        output = self.run(ready)
         bad = int((~output.logits.isfinite()).any(-1).sum())
         if bad:  # the argmax of NaN would look like a class
             raise InputError(
@@ -122,6 +130,8 @@ class TrainedModel:
             "classes": to_json(self.classes),
             "in_channels": self.in_channels,
             "feature_names": self.feature_names,
+            "encoding": None if self.encoding is None else self.encoding.as_dict(),
+            "scaling": None if self.scaling is None else self.scaling.as_dict(),
         }
 
     @classmethod
@@ -150,8 +160,18 @@ class TrainedModel:
         model.resize(tensors)
         model.load_state_dict(tensors)
         model.to(device)
-        columns = meta["in_channels"], meta.get("feature_names")
-        return cls(meta["model"], model, settings, task, meta["classes"], *columns)
+        encoding, scaling = meta.get("encoding"), meta.get("scaling")
+        return cls(
+            meta["model"],
+            model,
+            settings,
+            task,
+            meta["classes"],
+            meta["in_channels"],
+            meta.get("feature_names"),
+            None if encoding is None else Encoding.from_dict(encoding),
+            None if scaling is None else Scaling.from_dict(scaling, meta["in_channels"]),
+        )
 
 
 def feature_names(data: Data) -> list[str] | None:
@@ -204,6 +224,10 @@ def _check_description(meta: Mapping[str, Any]) -> None:
             and len(names) == len(set(names)) == in_channels
         ),
     }
+    if meta.get("encoding") is not None:
+        sound["encoding"] = Encoding.from_dict(meta["encoding"]).feature_names == names
+    if meta.get("scaling") is not None:
+        Scaling.from_dict(meta["scaling"], in_channels)
     if wrong := [field for field, holds in sound.items() if not holds]:
         raise ValueError(f"{', '.join(wrong)} cannot be right")
 
@@ -213,24 +237,48 @@ def _is_threshold(value: Any) -> bool:
 
 
 def prepared(
-    data: Data, settings: Settings, device: torch.device, dtype: torch.dtype | None = None
+    data: Data,
+    settings: Settings,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    scaling: Scaling | None = None,
 ) -> Data:
-    """Bring a canonical graph to the device, with its features scaled as the settings say."""
-    x = row_normalized(data.x) if settings.normalize_features else data.x
+    """Bring a canonical graph to the device, with its features scaled.
+
+    Args:
+        data: The graph.
+        settings: They say how features are scaled.
+        device: The device.
+        dtype: Type of the features; their own by default.
+        scaling: How a trained model scales; learnt from the graph if ``None``.
+
+    Returns:
+        The graph, with its ``scaling``.
+    """
+    if scaling is None:
+        scaling = fit_scaling(settings.feature_scaling, data.x, data.train_mask)
+    x = scaling(data.x)
     result = data.clone()
     result.x = x if dtype is None else x.to(dtype)
-    return result.to(device)
+    result.scaling = scaling
+    result = result.to(device)
+    if "edge_weight" in result:  # of mean 1, as the weight of the loop at every node is
+        set_edge_weights(result.edge_index, result.edge_weight / result.edge_weight.mean())
+    return result
 
 
 def prepared_alike(graphs: Sequence[Data], settings: Settings, device: torch.device) -> list[Data]:
-    """The same for several splits of one graph, whose features and edges are held once."""
+    """The same for several splits of one graph, whose features and edges are held once.
+
+    Where features are standardised, the splits have the same training nodes.
+    """
     graphs = hold_once(graphs)
     first = prepared(graphs[0], settings, device)
     ready = {id(graphs[0]): first}
     for graph in graphs:
         if id(graph) not in ready:
             other = copy(graph)
-            other.x, other.edge_index = first.x, first.edge_index
+            other.x, other.edge_index, other.scaling = first.x, first.edge_index, first.scaling
             ready[id(graph)] = other.to(device)
     return [ready[id(graph)] for graph in graphs]
 

@@ -89,8 +89,12 @@ def graph_options(source: GraphSource) -> list[str]:
         >>> graph_options(GraphSource("cora", split="random"))
         ['--split', 'random']
     """
-    options = [] if source.split == "standard" else ["--split", source.split]
-    return options if source.features is None else [*options, "--features", source.features]
+    return [
+        word
+        for key, value in source.options.items()
+        for one in ([value] if isinstance(value, str) else value)
+        for word in (f"--{key}", one)
+    ]
 
 
 def _short(value: Any) -> Any:

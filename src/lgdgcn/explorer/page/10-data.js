@@ -72,6 +72,7 @@ function readData() {
     nodes: raw.nodes,
     factors: raw.factors,
     ids: raw.ids,
+    texts: raw.texts ?? [], // columns of free text, { name, values }
     classes: raw.classes,
     edges: edgeCount,
     ends,

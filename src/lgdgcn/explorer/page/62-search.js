@@ -1,7 +1,9 @@
-// Search: nodes by id, classes by name.
+// Search: nodes by id or by their text, classes by name.
 
 const MOST_MATCHES = 12;
 const searchKeys = data.ids.map((id) => id.slice(0, MOST_LETTERS).toLowerCase());
+const textKeys = data.ids.map((id, node) =>
+  data.texts.map(({ values }) => values[node].toLowerCase()).join("\n"));
 const classKeys = data.classes.map((title) => title.slice(0, MOST_LETTERS).toLowerCase());
 let matches = [];
 let active = -1;
@@ -25,7 +27,8 @@ function best(keys, wanted, most) {
 function findMatches(text) {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return [];
-  const nodes = best(searchKeys, wanted, MOST_MATCHES);
+  const byText = data.texts.length ? best(textKeys, wanted, MOST_MATCHES) : [];
+  const nodes = [...new Set([...best(searchKeys, wanted, MOST_MATCHES), ...byText])];
   const labels = best(classKeys, wanted, 4);
   const found = nodes.map((node) => ({ node }));
   const exact = nodes.length > 0 && searchKeys[nodes[0]] === wanted;

@@ -8,6 +8,11 @@ function nodeCard(node) {
     const whole = element("p", { className: "whole" }, nameOf(id, MOST_LETTERS));
     card.append(element("details", {}, element("summary", {}, "whole id"), whole));
   }
+  for (const { name, values } of data.texts) {
+    if (!values[node].trim()) continue;
+    const text = nameOf(values[node], MOST_LETTERS);
+    card.append(element("p", { className: "whole node-text" }, quiet(nameOf(name, 60)), " ", text));
+  }
   card.append(probabilities(node));
   if (data.truth) {
     const what = data.raw.multiLabel ? "true labels" : "true class";

@@ -1,0 +1,80 @@
+"""What a user is told of the columns of a table: one line for each thing that was done."""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from lgdgcn.data.columns import FEATURE_ROLES, Cells, ColumnSummary
+from lgdgcn.data.encoding import Encoding
+from lgdgcn.errors import LGDNote
+
+__all__ = ["listed", "tell_columns", "tell_new_values"]
+
+NAMED = 5  # columns in one line
+
+WHAT = {  # was done with columns of a role
+    "category": "categories are one-hot encoded",
+    "boolean": "true and false are taken as 1 and 0",
+    "date": "dates are taken as days since 1970",
+    "words": "words are counted in hashed columns",
+    "text": "free text is kept as information, no feature (--features text:COLUMN makes it one)",
+}
+
+
+def tell_columns(path: Path, found: Sequence[ColumnSummary], encoding: Encoding) -> None:
+    """Say what was done with columns that are not plain numbers, and with blanks."""
+    encoded = {column.name: column for column in encoding.columns}
+
+    def count(column: ColumnSummary) -> str:
+        if column.role != "category":
+            return f"{column.rows - column.blank} cells"
+        own = encoded[column.name]
+        more = ", the others grouped" if own.grouped else ""
+        return f"{len(own.values)} value{'s' * (len(own.values) != 1)}{more}"
+
+    def tell(
+        what: str, some: Iterable[ColumnSummary], count: Callable[[ColumnSummary], str]
+    ) -> None:
+        if names := [(column.name, count(column)) for column in some]:
+            _warn(path, f"{what}: {listed(names)}")
+
+    for role, what in WHAT.items():
+        tell(what, (c for c in found if c.role == role), count)
+    empty = (c for c in found if c.role == "ignore" and c.blank == c.rows)
+    tell("columns without a value are not used", empty, lambda c: f"{c.blank} blanks")
+    odd = (c for c in found if c.odd and c.role in FEATURE_ROLES)
+    tell(
+        "cells that do not fit their column count as blank",
+        odd,
+        lambda c: f"{c.odd} no {c.role}, such as {c.odd_example[:30]!r}",
+    )
+    marked = (c for c in found if c.name in encoded and encoded[c.name].marked)
+    tell(
+        "blanks are filled (numbers: by the median) and marked by a feature of their own",
+        marked,
+        lambda c: f"{c.blank + c.odd} of {c.rows}",
+    )
+
+
+def tell_new_values(path: Path, encoding: Encoding, table: Mapping[str, Cells]) -> None:
+    """Say which categories of a graph to be predicted were not there in training."""
+    unseen = [(column.name, column.unseen(table[column.name])) for column in encoding.columns]
+    some = [(name, f"{count} cells") for name, count in unseen if count]
+    if some:
+        _warn(path, f"values that training has not seen count as none: {listed(some)}")
+
+
+def _warn(path: Path, message: str) -> None:
+    warnings.warn(f"{path}: {message}", LGDNote, stacklevel=6)
+
+
+def listed(columns: Sequence[str] | Sequence[tuple[str, str]]) -> str:
+    """Name the first few columns, each with what is to be said of it.
+
+    Example:
+        >>> listed([("age", "3 of 9"), ("size", "1 of 9")])
+        "'age' (3 of 9), 'size' (1 of 9)"
+    """
+    shown = [repr(c[:40]) if isinstance(c, str) else f"{c[0][:40]!r} ({c[1]})" for c in columns]
+    more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
+    return ", ".join(shown[:NAMED]) + more

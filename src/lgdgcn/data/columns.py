@@ -1,0 +1,185 @@
+"""What a column of a nodes table is: a number, a category, a date, free text, or nothing of use.
+
+A column's *role* is written down by the user (``graph.toml``, ``--label`` and so on) or else
+guessed here from its cells.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from lgdgcn.data.names import is_missing, is_number
+
+__all__ = [
+    "FEATURE_ROLES",
+    "ROLES",
+    "Cells",
+    "ColumnSummary",
+    "date_format",
+    "kept_values",
+    "numbers_of",
+    "parser",
+    "summary",
+]
+
+FEATURE_ROLES = ("number", "boolean", "category", "date", "words")
+ROLES = ("id", "label", "split", *FEATURE_ROLES, "text", "ignore")
+
+Cells = Sequence[str] | np.ndarray[Any, Any]  # text, or numbers with NaN for blanks
+
+FEW_VALUES = 20  # so many different values are a category, however rare they are
+MOST_VALUES = 50  # that have columns of their own; the others share one
+LONGEST_VALUE = 100  # characters; what is longer is free text
+ENOUGH_NUMBERS = 0.9  # of the cells that are not blank: the others are slips of the pen
+BOOLEANS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0"), 1.0),
+    **dict.fromkeys(("false", "f", "no", "n", "0", "0.0"), 0.0),
+}
+DATE_FORMATS = ("iso", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y")
+EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """What is known of a column.
+
+    Attributes:
+        name: Its name.
+        role: One of :data:`ROLES`.
+        rows: How many cells it has.
+        blank: How many of them are empty or say so, as NA does.
+        odd: How many are something else than the role asks for, and count as blank.
+        example: A cell that is neither.
+        odd_example: An odd cell.
+    """
+
+    name: str
+    role: str
+    rows: int
+    blank: int
+    odd: int = 0
+    example: str = ""
+    odd_example: str = ""
+
+
+def summary(name: str, cells: Cells, role: str | None = None) -> ColumnSummary:
+    """Look at the cells of a column, whose role is guessed where it is not given.
+
+    Example:
+        >>> summary("age", ["31", "", "unknown", "47", "25"])
+        ColumnSummary(name='age', role='number', rows=5, blank=1, odd=1, example='31', \
+odd_example='unknown')
+    """
+    if isinstance(cells, np.ndarray):
+        there = ~np.isnan(cells)
+        example = f"{cells[there.argmax()]:g}" if there.any() else ""
+        blank = len(cells) - int(there.sum())
+        role = role or ("number" if there.any() else "ignore")
+        return ColumnSummary(name, role, len(cells), blank, 0, example)
+    known = [cell for cell in cells if not is_missing(cell)]
+    role = role or _guessed(known)
+    parse = parser(role, date_format(known) if role == "date" else "")
+    odd = [] if parse is None else [cell for cell in known if parse(cell) is None]
+    example = next((cell for cell in known if parse is None or parse(cell) is not None), "")
+    blank = len(cells) - len(known)
+    return ColumnSummary(name, role, len(cells), blank, len(odd), example, odd[0] if odd else "")
+
+
+def _guessed(known: Sequence[str]) -> str:
+    """The role of cells of which none is blank."""
+    if not known:
+        return "ignore"
+    others = Counter(cell for cell in known if not is_number(cell, finite=True))
+    numbers = 1 - others.total() / len(known)
+    if numbers >= ENOUGH_NUMBERS or (numbers >= 0.5 and len(others) <= 3):
+        return "number"
+    if all(cell.strip().lower() in BOOLEANS for cell in known):
+        return "boolean"
+    if date_format(known):
+        return "date"
+    values = Counter(known)
+    mostly_distinct = len(values) > len(known) / 2
+    wordy = sum(len(cell.split()) for cell in known) / len(known) >= 3
+    if max(map(len, values)) > LONGEST_VALUE or (mostly_distinct and wordy):
+        return "text"
+    kept = sum(values[value] for value in kept_values(known))
+    # a column of names, in which hardly any value comes again, says nothing of other nodes
+    return "category" if kept >= len(known) / 10 else "text"
+
+
+def kept_values(known: Sequence[str]) -> list[str]:
+    """The values of a category that get a column each: all if they are few, else the frequent."""
+    values = Counter(known)
+    if len(values) <= FEW_VALUES:
+        return sorted(values)
+    frequent = [value for value, count in values.items() if count > 1]
+    return sorted(frequent, key=lambda value: (-values[value], value))[:MOST_VALUES]
+
+
+def parser(role: str, written: str = "") -> Callable[[str], float | None] | None:
+    """The function that reads a cell as a number; it gives ``None`` for what it cannot read.
+
+    Args:
+        role: A role; those that are no numbers have no such function.
+        written: The format of dates.
+    """
+    if role == "number":
+        return lambda cell: float(cell) if is_number(cell, finite=True) else None
+    if role == "boolean":
+        return lambda cell: BOOLEANS.get(cell.strip().lower())
+    return partial(_days, written=written) if role == "date" else None
+
+
+def numbers_of(cells: Cells, role: str, written: str = "") -> np.ndarray[Any, Any]:
+    """A column as float64 numbers ``[N]``; NaN where a cell is blank or cannot be read."""
+    if isinstance(cells, np.ndarray):
+        return cells.astype(np.float64)
+    parse = parser(role, written)
+    assert parse is not None
+    found = (None if is_missing(cell) else parse(cell) for cell in cells)
+    return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
+
+
+def date_format(known: Sequence[str]) -> str:
+    """The first way of writing dates in which (nearly) all cells are written; empty if none is.
+
+    Example:
+        >>> date_format(["1/2/2020", "13/2/2020"])
+        '%d/%m/%Y'
+    """
+    for written in DATE_FORMATS:
+        some = known[:20]
+        if sum(_days(cell, written) is not None for cell in some) < len(some) / 2:
+            continue
+        dates = sum(_days(cell, written) is not None for cell in known)
+        if dates and dates >= ENOUGH_NUMBERS * len(known):
+            return written
+    return ""
+
+
+def _days(cell: str, written: str) -> float | None:
+    """Days since 1970, with the time of day as a fraction, in UTC where a zone is named."""
+    cell = cell.strip()
+    if not re.match(r"\d", cell):
+        return None
+    try:
+        if written == "iso":
+            moment = datetime.fromisoformat(cell)
+        else:
+            day, _, time = cell.partition(" ")
+            moment = datetime.strptime(day, written)
+            if time:
+                moment = datetime.combine(
+                    moment, datetime.fromisoformat(f"1970-01-01 {time}").time()
+                )
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+    return (moment - EPOCH).total_seconds() / 86400

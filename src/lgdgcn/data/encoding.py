@@ -1,0 +1,207 @@
+"""Columns of a table as features: learnt on one graph, and the same for every graph after it.
+
+=========  ============================================================================
+number     as it is
+boolean    1 or 0
+date       days since 1970
+category   one column per frequent value, one for all others
+words      counts of words, hashed into :data:`HASHED` columns
+=========  ============================================================================
+
+A blank number, truth or date becomes the median of the others. Where the graph that the encoding
+is learnt on has blanks in a column, another column marks them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from lgdgcn.data.columns import FEATURE_ROLES, ROLES, Cells, date_format, kept_values, numbers_of
+from lgdgcn.data.names import is_missing
+from lgdgcn.errors import InputError
+from lgdgcn.runtime import require_memory
+
+__all__ = ["HASHED", "EncodedColumn", "Encoding", "fit_column"]
+
+HASHED = 1024  # columns for the words of one text
+
+Block = Any  # [N, width], a numpy array or a scipy matrix
+
+
+@dataclass(frozen=True)
+class EncodedColumn:
+    """How one column of a table becomes columns of features.
+
+    Attributes:
+        name: Its name.
+        role: One of :data:`~lgdgcn.data.columns.FEATURE_ROLES`.
+        fill: What a blank number is taken for.
+        marked: Whether a column of its own marks the blanks.
+        values: The values of a category that have columns of their own.
+        grouped: Whether its other values share a column.
+        written: The format of its dates.
+    """
+
+    name: str
+    role: str
+    fill: float = 0.0
+    marked: bool = False
+    values: tuple[str, ...] = ()
+    grouped: bool = False
+    written: str = ""
+
+    @property
+    def feature_names(self) -> list[str]:
+        """One name for each column of features."""
+        if self.role == "words":
+            return [f"{self.name}#{number}" for number in range(HASHED)]
+        names = [self.name]
+        if self.role == "category":
+            names = [f"{self.name}={value}" for value in self.values]
+            names += [f"{self.name} other"] if self.grouped else []
+        return names + ([f"{self.name} missing"] if self.marked else [])
+
+    def encode(self, cells: Cells) -> Block:
+        """The features ``[N, width]`` of a column's cells."""
+        if self.role == "words":
+            return _hashed(cells)
+        if self.role != "category":
+            numbers = numbers_of(cells, self.role, self.written)
+            blank = np.isnan(numbers)
+            block = [np.where(blank, self.fill, numbers)]
+        else:
+            texts = _as_text(cells)
+            number = {value: i for i, value in enumerate(self.values)}
+            found = np.array([number.get(text, -1) for text in texts], dtype=np.int64)
+            blank = np.array([is_missing(text) for text in texts], dtype=bool)
+            block = [found == i for i in range(len(self.values))]
+            block += [(found < 0) & ~blank] if self.grouped else []
+        block += [blank] if self.marked else []
+        return np.stack(block, 1).astype(np.float32)
+
+    def unseen(self, cells: Cells) -> int:
+        """How many cells hold a value that the encoding does not know."""
+        if self.role != "category" or self.grouped:
+            return 0
+        known = set(self.values)
+        return sum(text not in known and not is_missing(text) for text in _as_text(cells))
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How a table becomes features.
+
+    Attributes:
+        columns: The columns that are features.
+        text: Names of the columns that are kept as information.
+        ignored: Names of the columns that are not used.
+        roles: The roles that were given to columns by name.
+    """
+
+    columns: tuple[EncodedColumn, ...]
+    text: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """A different name for every column of features."""
+        names: dict[str, None] = {}
+        for column in self.columns:
+            for name in column.feature_names:
+                while name in names:
+                    name += "'"
+                names[name] = None
+        return list(names)
+
+    def encode(self, table: Mapping[str, Cells], what: str) -> Block:
+        """The features ``[N, width]`` of a table with the columns this was learnt on.
+
+        Args:
+            table: Cells by column.
+            what: The file they are from, for messages.
+        """
+        rows = len(next(iter(table.values())))
+        wide = sum(len(c.feature_names) for c in self.columns if c.role != "words")
+        require_memory(12 * rows * wide, f"{what}: {wide:,} columns of features", "ignore some")
+        blocks = [column.encode(table[column.name]) for column in self.columns]
+        if any(scipy.sparse.issparse(block) for block in blocks):
+            return scipy.sparse.hstack(blocks, format="csr", dtype=np.float32)
+        return np.concatenate(blocks, 1) if blocks else np.zeros((rows, 0), np.float32)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        columns = []
+        for column in self.columns:
+            default = asdict(EncodedColumn(column.name, ""))
+            columns.append({k: v for k, v in asdict(column).items() if v != default[k]})
+            columns[-1]["name"] = column.name
+        names = {"text": [*self.text], "ignored": [*self.ignored]}
+        return {"columns": columns, **names, "roles": dict(self.roles)}
+
+    @classmethod
+    def from_dict(cls, saved: Any) -> "Encoding":
+        """The inverse of :meth:`as_dict`; anything else raises ``ValueError`` or ``TypeError``."""
+        kinds: dict[str, Any] = {
+            f.name: type(getattr(EncodedColumn("", ""), f.name)) for f in fields(EncodedColumn)
+        }
+        columns = []
+        for column in saved["columns"]:
+            column = {k: tuple(v) if isinstance(v, list) else v for k, v in column.items()}
+            if column["role"] not in FEATURE_ROLES or any(
+                type(value) is not kinds[key] for key, value in column.items()
+            ):
+                raise ValueError(f"no column: {column}")
+            columns.append(EncodedColumn(**column))
+        text, ignored = (*saved["text"],), (*saved["ignored"],)
+        if not all(isinstance(name, str) for name in text + ignored):
+            raise ValueError("names of columns are no text")
+        if any(not isinstance(v, str) for column in columns for v in column.values):
+            raise ValueError("values of a category are no text")
+        roles = saved["roles"]
+        if not all(role in ROLES for role in roles.values()):
+            raise ValueError("a role is none")
+        return cls(tuple(columns), text, ignored, roles)
+
+
+def fit_column(name: str, role: str, cells: Cells) -> EncodedColumn:
+    """Learn how to encode a column of a known role.
+
+    Raises:
+        InputError: No cell of it fits the role.
+    """
+    if role == "words":
+        return EncodedColumn(name, role)
+    if role == "category":
+        texts = _as_text(cells)
+        known = [text for text in texts if not is_missing(text)]
+        values = kept_values(known)
+        grouped = len(set(known)) > len(values)
+        return EncodedColumn(name, role, 0.0, len(known) < len(texts), tuple(values), grouped)
+    known = [] if isinstance(cells, np.ndarray) else [c for c in cells if not is_missing(c)]
+    written = (date_format(known) or "iso") if role == "date" else ""
+    numbers = numbers_of(cells, role, written)
+    blank = np.isnan(numbers)
+    if blank.all():
+        found = known[0][:50] if known else ""
+        raise InputError(f"column {name[:50]!r} holds {found!r}, no {role}; correct its role")
+    return EncodedColumn(
+        name, role, float(np.median(numbers[~blank])), bool(blank.any()), written=written
+    )
+
+
+def _as_text(cells: Cells) -> Sequence[str]:
+    if isinstance(cells, np.ndarray):
+        return ["" if np.isnan(value) else f"{value:g}" for value in cells]
+    return cells
+
+
+def _hashed(cells: Cells) -> Block:
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    words = HashingVectorizer(n_features=HASHED, alternate_sign=False, norm=None)
+    texts = ["" if is_missing(text) else text for text in _as_text(cells)]
+    return words.transform(texts).astype(np.float32)

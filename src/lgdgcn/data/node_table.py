@@ -1,0 +1,219 @@
+"""A table of nodes: their ids, labels and split, and every other column by its role."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lgdgcn.data.column_notes import listed, tell_columns, tell_new_values
+from lgdgcn.data.columns import FEATURE_ROLES, ColumnSummary, summary
+from lgdgcn.data.encoding import Encoding, fit_column
+from lgdgcn.data.graph_file import merged_roles
+from lgdgcn.data.labels import SPLITS
+from lgdgcn.data.names import label_values, warn_of_blanks
+from lgdgcn.data.tables import Table, read_table
+from lgdgcn.errors import InputError, LGDWarning
+
+__all__ = ["node_ids", "read_nodes", "summaries"]
+
+ID = ("id", "node_id", "node", "name")  # the first that is there; the others are features
+INDEX = ("", "__index_level_0__")  # a first column of these names is what pandas calls an index
+LABEL = ("label", "class", "y")
+LABELS = ("label:", "label_")  # how the names of several 0/1 columns begin
+SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "": -1}
+
+
+def read_nodes(
+    path: Path, given: Mapping[str, str], encoding: Encoding | None = None, delimiter: str = ""
+) -> dict[str, Any]:
+    """Everything a csv, tsv or parquet file says of the nodes, under the names ``canonical`` knows.
+
+    Args:
+        path: The file.
+        given: The roles of columns that the user has named.
+        encoding: How a trained model's graph was encoded; learnt from this table if ``None``.
+        delimiter: What divides the cells of a text file; by default the file tells.
+
+    Returns:
+        ``node_ids``; ``y``, ``classes`` and masks where there are such columns; ``x`` with
+        ``feature_names`` and ``encoding``; and ``node_text``, free text by the column's name.
+    """
+    table, roles = _read(path, given, encoding, delimiter)
+    if not table.lines:
+        raise InputError(f"{path} has no nodes, only the names of columns; add a line for each")
+    values: dict[str, Any] = {"node_ids": node_ids(table, _of("id", roles))}
+    labels = _of("label", roles)
+    if len(labels) == 1 and not labels[0].lower().startswith(LABELS):
+        values["y"] = label_values(path, labels[0], table.text[labels[0]])
+    elif labels:
+        values["y"] = _label_matrix(table, labels)
+        prefix = len(LABELS[0])
+        values["classes"] = [n[prefix:] if n.lower().startswith(LABELS) else n for n in labels]
+    for column in _of("split", roles):
+        values |= _split_masks(table, column)
+    return values | _features(table, roles, given, encoding)
+
+
+def summaries(path: Path, given: Mapping[str, str], delimiter: str = "") -> list[ColumnSummary]:
+    """What each column of a nodes table is taken for."""
+    table, roles = _read(path, given, None, delimiter)
+    return [summary(name, cells, roles.get(name)) for name, cells in table.columns.items()]
+
+
+def _read(
+    path: Path, given: Mapping[str, str], encoding: Encoding | None, delimiter: str
+) -> tuple[Table, dict[str, str]]:
+    """The table, and the roles that are known without a look at the cells."""
+    roles: dict[str, str] = {}
+    learnt = () if encoding is None else encoding.columns
+    if encoding is not None:
+        given = merged_roles(encoding.roles, given)
+
+    def text_columns(names: list[str]) -> set[str]:
+        roles.update(_known_roles(names, given, learning=encoding is None))
+        text = {name for name, role in roles.items() if role != "number"}
+        return text | {column.name for column in learnt if column.role != "number"}
+
+    return read_table(path, text_columns, delimiter), roles
+
+
+def _of(role: str, roles: Mapping[str, str]) -> list[str]:
+    return [name for name, its_role in roles.items() if its_role == role]
+
+
+def _known_roles(names: list[str], given: Mapping[str, str], learning: bool) -> dict[str, str]:
+    """Roles that are given, or told by a column's name, in the order of the columns."""
+    absent = [name for name in given if name not in names]
+    if not learning:  # a graph to be predicted needs no labels
+        absent = [name for name in absent if given[name] == "id"]
+    if absent:
+        there = ", ".join(repr(name[:30]) for name in names[:8])
+        role = given[absent[0]]
+        raise InputError(f"there is no column {absent[0][:50]!r} ({role}); the first are {there}")
+
+    def first(role: str, candidates: tuple[str, ...]) -> list[str]:
+        if role in given.values():
+            return []
+        free = [name for name in names if name not in given]
+        found = [name for one in candidates for name in free if name.lower() == one]
+        if len(found) > 1 and found[0].lower() == found[1].lower():
+            raise InputError(f"has both {found[0]!r} and {found[1]!r}; rename one")
+        return found[:1]
+
+    roles = dict(given)
+    own_id = first("id", ID)
+    roles |= dict.fromkeys(own_id, "id")
+    if names[0] in INDEX and names[0] not in given:
+        roles[names[0]] = "ignore" if own_id or "id" in given.values() else "id"
+    roles |= dict.fromkeys(first("split", ("split",)), "split")
+    if "label" not in given.values():
+        label = first("label", LABEL)
+        several = [n for n in names if n.lower().startswith(LABELS) and n not in given]
+        if several and label and label[0].lower() == "label":
+            both = f"{label[0]!r} and {several[0][:50]!r}"
+            raise InputError(f"has both {both}; keep one kind of label")
+        roles |= dict.fromkeys(several or label, "label")
+    for role in ("id", "split"):
+        if len(_of(role, roles)) > 1:
+            raise InputError(f"two columns have the role {role}: {listed(_of(role, roles))}")
+    return {name: roles[name] for name in names if name in roles}
+
+
+def _features(
+    table: Table, roles: Mapping[str, str], given: Mapping[str, str], encoding: Encoding | None
+) -> dict[str, Any]:
+    """The other columns: features, and text that is kept as information."""
+    columns = {
+        name: cells
+        for name, cells in table.columns.items()
+        if roles.get(name) not in ("id", "label", "split")
+    }
+    if encoding is None:
+        found = [summary(name, cells, roles.get(name)) for name, cells in columns.items()]
+        try:
+            encoding = replace(_fitted(found, columns), roles=given)
+        except InputError as error:
+            raise InputError(f"{table.path}: {error}") from None
+        tell_columns(table.path, found, encoding)
+    else:
+        _check_columns(encoding, columns)
+        tell_new_values(table.path, encoding, columns)
+    values: dict[str, Any] = {}
+    if encoding.columns:
+        values["x"] = encoding.encode(columns, str(table.path))
+        values["feature_names"] = encoding.feature_names
+        values["encoding"] = encoding
+    text = {name: list(map(str, columns[name])) for name in encoding.text if name in columns}
+    return values | ({"node_text": text} if text else {})
+
+
+def _fitted(found: list[ColumnSummary], columns: Mapping[str, Any]) -> Encoding:
+    names = {role: tuple(c.name for c in found if c.role == role) for role in ("text", "ignore")}
+    features = [c for c in found if c.role in FEATURE_ROLES]
+    fitted = tuple(fit_column(c.name, c.role, columns[c.name]) for c in features)
+    return Encoding(fitted, names["text"], names["ignore"])
+
+
+def _check_columns(encoding: Encoding, columns: Mapping[str, Any]) -> None:
+    """Refuse a table that has not the columns of the training."""
+    known = [column.name for column in encoding.columns]
+    missing = [name for name in known if name not in columns]
+    new = [name for name in columns if name not in {*known, *encoding.text, *encoding.ignored}]
+    if missing or new:
+        parts = [("missing", missing), ("new", new)]
+        raise InputError(
+            "the feature columns are not those the model was trained with: "
+            + "; ".join(f"{what} {listed(some)}" for what, some in parts if some)
+            + "; rename, add or remove columns"
+        )
+    if [name for name in columns if name in known] != known:
+        warnings.warn(
+            "the feature columns are in another order than the model's: matched by name",
+            LGDWarning,
+            stacklevel=5,
+        )
+
+
+def node_ids(table: Table, column: list[str]) -> list[str]:
+    """The ids of the nodes, which are all different; row numbers without such a column."""
+    if not column:
+        return [str(i) for i in range(len(table.lines))]
+    seen: dict[str, int] = {}
+    for row, name in enumerate(table.text[column[0]]):
+        if not name.strip():
+            raise InputError(f"{table.where(row)}: the id is empty; give every node an id")
+        if seen.setdefault(name, row) != row:
+            raise InputError(
+                f"{table.where(row)}: id {name[:50]!r} is already on line "
+                f"{table.lines[seen[name]]}; ids must be unique"
+            )
+    warn_of_blanks(table.path, "ids", seen)
+    return list(seen)
+
+
+def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
+    known = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, "": np.nan, "-1": np.nan, "-1.0": np.nan}
+    matrix = np.empty((len(table.lines), len(columns)), dtype=np.float32)
+    for j, name in enumerate(columns):
+        for row, cell in enumerate(table.text[name]):
+            if cell not in known:
+                raise InputError(
+                    f"{table.where(row)}: column {name[:50]!r} holds {cell[:50]!r}; "
+                    "use 0, 1 or nothing"
+                )
+            matrix[row, j] = known[cell]
+    return matrix
+
+
+def _split_masks(table: Table, column: str) -> dict[str, Any]:
+    numbers = np.empty(len(table.lines), dtype=np.int64)
+    for row, cell in enumerate(table.text[column]):
+        if cell.strip().lower() not in SPLIT_NAMES:
+            raise InputError(
+                f"{table.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
+            )
+        numbers[row] = SPLIT_NAMES[cell.strip().lower()]
+    return {f"{split}_mask": numbers == i for i, split in enumerate(SPLITS)}
