@@ -26,20 +26,18 @@ def test_results_of_earlier_versions_are_found_again():
 
 
 def published():
-    """Keys and commands of the page; the sharp variant's are those of its first edition."""
+    """Keys and commands of the page."""
     page = Path(__file__).parents[2] / "docs" / "results.md"
-    found = re.findall(
+    return re.findall(
         r"^# cell (\w+):.*\n(?:.*\n)?(lgdgcn train .*)$",
         page.read_text(encoding="utf-8"),
         re.MULTILINE,
     )
-    return [(key, command) for key, command in found if "--variant sharp" not in command]
 
 
 def test_the_published_results_are_those_of_the_cells():
     now = {one.key for shown in exhibits(["all"], FULL) for one in cells(shown)}
-    assert len(published()) > 150
-    assert {key for key, _ in published()} <= now
+    assert {key for key, _ in published()} == now
 
 
 def test_without_a_variant_a_cell_is_the_papers_and_its_command_says_so():
@@ -53,4 +51,4 @@ def test_without_a_variant_a_cell_is_the_papers_and_its_command_says_so():
 
 def test_the_published_commands_are_those_of_the_cells():
     known = {train_command(one) for shown in exhibits(["all"], FULL) for one in cells(shown)}
-    assert {command for _, command in published()} <= known
+    assert {command for _, command in published()} == known
