@@ -8,12 +8,17 @@ from lgdgcn import config
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_python_example_runs(monkeypatch, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+def test_the_python_examples_run(monkeypatch, capsys, tmp_path):
+    first, second = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     whole = config.preset
     monkeypatch.setattr(config, "preset", lambda *key, **kind: {**whole(*key, **kind), "epochs": 2})
-    exec(code, {})
+    names = {}
+    exec(first, names)
     assert "(1000, 4, 16) (40172, 4)" in capsys.readouterr().out
+    monkeypatch.chdir(tmp_path)
+    exec(second.replace("epochs=50", "epochs=2"), names)
+    assert "(2, 64) " in capsys.readouterr().out
+    assert (tmp_path / "page.html").is_file()
 
 
 def test_pictures_and_files_exist():

@@ -14,7 +14,7 @@ from lgdgcn.data.in_memory import (
     training_part,
 )
 from lgdgcn.data.user_graph import read_graph
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError, LGDNote
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -57,7 +57,7 @@ def test_a_networkx_graph_without_messages(recwarn):
 def test_a_directed_networkx_graph_says_so():
     graph = networkx.DiGraph(path_graph())
     graph.remove_edge("a", "b")
-    with pytest.warns(LGDWarning, match="made undirected"):
+    with pytest.warns(LGDNote, match="made undirected"):
         assert from_networkx(graph, label="club").edge_index.size(1) == 4
 
 

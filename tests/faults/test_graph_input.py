@@ -275,7 +275,8 @@ def test_fault_14_features_of_every_type(monkeypatch):
     Half-precision, integer, Boolean and sparse features train like float32 ones.
     """
     x = torch.from_numpy((arrays()["x"] * 4).round())
-    whole = {"input_dropout": 0.0}  # which draws for the stored entries of a sparse matrix alone
+    # dropout draws for the stored entries of a sparse matrix alone, and only these are scaled
+    whole = {"input_dropout": 0.0, "scaling": "none"}
     wanted = fitted(as_data(x=x), **whole).predict_proba()
     assert fitted(as_data(x=x.double())).predict_proba().dtype == np.float64
     sparse = x.to_sparse_csr(), x.to_sparse_coo(), scipy.sparse.coo_matrix(x.numpy())

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from lgdgcn.data.features import canonical_features
 from lgdgcn.data.labels import SPLITS, canonical_labels, stratified_split
 from lgdgcn.data.user_graph import read_graph
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, LGDNote
 
 __all__ = [
     "from_networkx",
@@ -46,7 +46,9 @@ def from_networkx(graph: Any, label: str = "label") -> Data:
             cells = [values.get(name) for _, values in graph.nodes(data=True)]
             columns |= _columns("label" if name == label else str(name), cells)
     edges = [(str(a), str(b), values.get("weight")) for a, b, values in graph.edges(data=True)]
-    if not graph.is_directed():
+    if graph.is_directed():
+        warnings.warn("the graph is directed: made undirected", LGDNote, stacklevel=2)
+    else:
         edges += [(b, a, weight) for a, b, weight in edges]
     width = 3 if any(weight is not None for _, _, weight in edges) else 2
     with tempfile.TemporaryDirectory() as folder:
