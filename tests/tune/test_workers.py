@@ -176,8 +176,12 @@ def test_one_thread_beats_for_all_trials_of_a_worker(study, storage, monkeypatch
     stale = study._storage._backend._get_stale_trial_ids
     with worker_of(storage, 3, study) as worker:
         first, *_ = worker.ask(3)
+        beat = worker._heartbeat
+        worker._heartbeat = lambda trial_id: None  # else a beat may come before we look
+        time.sleep(0.2)
         stop_hearts(storage)
         assert len(stale(study._study_id)) == 3
+        worker._heartbeat = beat
         give_up = time.monotonic() + 30
         while stale(study._study_id):
             assert time.monotonic() < give_up
