@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lgdgcn.commands import explore, train
+from lgdgcn.commands import explore, train_table
 from lgdgcn.errors import InputError
 from lgdgcn.train.run_files import read_config, read_result
 
@@ -46,7 +46,7 @@ def with_value(path, new):
 
 def use(result):
     """Everything that is shown of a result."""
-    train._print("cora", [result])
+    train_table.print_results("cora", [result])
     best = max(result["runs"], key=lambda run: run["val"] or 0)
     explore._scores(SimpleNamespace(result=result, best_run=best))
 
