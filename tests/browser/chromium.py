@@ -154,7 +154,7 @@ class Page:
         if before:
             self.send("Page.addScriptToEvaluateOnNewDocument", source=before)
         self.send("Page.navigate", url=path.as_uri() + (f"#{fragment}" if fragment else ""))
-        self.wait_for("window.lgdgcn && lgdgcn.ready", 30)
+        self.wait_for("window.lgdgcn && lgdgcn.ready")
 
     def send(self, method: str, **parameters: Any) -> dict[str, Any]:
         return self.browser.send(method, self.session, **parameters)
@@ -190,7 +190,7 @@ class Page:
     def state(self) -> dict[str, Any]:
         return self.evaluate("lgdgcn.state()")
 
-    def wait_for(self, expression: str, seconds: float = 5) -> None:
+    def wait_for(self, expression: str, seconds: float = 30) -> None:
         deadline = time.monotonic() + seconds
         while not self.evaluate(f"Boolean({expression})"):
             if time.monotonic() > deadline:

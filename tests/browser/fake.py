@@ -79,6 +79,14 @@ def fake_payload(
         "edges": encoded(ends, "u32"),
         "edgeFactors": encoded(65535 * shares, "u16"),
         "unrouted": None,
+        "noun": "factor",
+        "seeds": 1,
+        "factorNames": [None] * factors,
+        "about": [{"lines": ["more", "edges", "nodes"], "stability": "one seed", "stable": None}
+                  for _ in range(factors)],
+        "edgeRange": None,
+        "traits": None,
+        "without": without(random, predicted, factors),
         "latent": latent(random, nodes, factors),
         "curves": [curve(random, seed) for seed in range(2)],
         "correlation": encoded(correlation(random, factors, 8), "u8"),
@@ -119,6 +127,19 @@ def likely_labels(
     best = np.take_along_axis(score, top, 1)
     share = np.exp(3 * best) / np.exp(3 * best).sum(1, keepdims=True)
     return top, share
+
+
+def without(random: np.random.Generator, predicted: Numbers, factors: int) -> dict[str, Any]:
+    """As if no prediction changed."""
+    one = predicted.shape[1] == 1
+    size = len(predicted), factors
+    return {
+        "predicted": encoded(np.repeat(predicted, factors, 1), "i32") if one else None,
+        "kept": encoded(np.full(size, predicted.shape[1]), "u8"),
+        "probability": encoded(65535 * random.random(size), "u16"),
+        "low": None,
+        "high": None,
+    }
 
 
 def latent(random: np.random.Generator, nodes: int, factors: int) -> dict[str, Any]:

@@ -40,6 +40,10 @@ def hostile() -> dict:
     payload["scores"] = dict.fromkeys(HOSTILE, 0.5)
     payload["warnings"] = list(HOSTILE)
     payload["unrouted"] = " ".join(HOSTILE)
+    payload["factorNames"] = HOSTILE[:4]
+    payload["about"] = [
+        {"lines": HOSTILE[i : i + 3], "stability": HOSTILE[i], "stable": False} for i in range(4)
+    ]
     return payload
 
 
@@ -49,7 +53,8 @@ def test_hostile_names_are_shown_as_text(open_page: Open, hostile: dict) -> None
         page.evaluate(f"lgdgcn.select({node})")
     page.evaluate("lgdgcn.select(0)")
     assert HOSTILE[0] in page.text("#node-card h3")
-    for name in ("training", "correlation", "confusion", "measures", "details"):
+    page.evaluate("lgdgcn.selectEdge(0)")
+    for name in ("factors", "training", "correlation", "confusion", "measures", "details"):
         page.press(f"#tab-{name}")
     page.press("#search")
     page.type("onerror")

@@ -23,7 +23,7 @@ def test_the_page_of_a_trained_model(
     settings = Settings(variant=variant, factors=2, hidden_channels=8, k=3, epochs=3)
     trained = train_seed(data, settings, "lgdgcn", 0, torch.device("cpu"))[1]
     page = open_page(payload(trained, data, dataset="toy"), "n=0")
-    for name in ("training", "correlation", "confusion", "measures", "details"):
+    for name in ("factors", "training", "correlation", "confusion", "measures", "details"):
         page.press(f"#tab-{name}")
     probability = trained.task.probabilities(trained(data).logits)[0]
     best = int(probability.argmax())

@@ -180,6 +180,13 @@ def test_the_link_brings_the_view_back(page: Page, open_page: Open, usual_file: 
     assert again["cameras"][2]["zoom"] == round(wanted["cameras"][2]["zoom"], 3) > 1
 
 
+def test_a_pasted_link_wins_over_the_one_about_to_be_written(page: Page) -> None:
+    # the page writes its own link by a timer, which may run before it hears of the pasted one
+    page.evaluate("location.hash = 'm=2'; history.replaceState(null, '', '#m=1'); 0")
+    page.wait_for("lgdgcn.state().main === 2")
+    page.wait_for("location.hash === '#m=2'")
+
+
 def test_a_senseless_link_is_as_none(open_page: Open, usual_file: Path) -> None:
     plain = open_page(usual_file).state()
     for fragment in (

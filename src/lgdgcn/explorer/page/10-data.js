@@ -65,7 +65,8 @@ function readData() {
   const raw = JSON.parse(document.getElementById("data").textContent);
   const edgeCount = raw.edges.shape[1];
   const ends = valuesOf(raw.edges);
-  const { factor, share } = strongest(valuesOf(raw.edgeFactors), edgeCount, raw.factors);
+  const shares = valuesOf(raw.edgeFactors);
+  const { factor, share } = strongest(shares, edgeCount, raw.factors);
   let latent = null; // large, and needed only once a node is selected
   return {
     raw,
@@ -76,8 +77,28 @@ function readData() {
     classes: raw.classes,
     edges: edgeCount,
     ends,
+    edgeShares: shares, // of WHOLE_SHARE, all factors of each edge
     edgeFactor: factor,
     edgeShare: share,
+    unknown: valuesOf(raw.unknown), // 1 for each edge that nothing explains, where that is said
+    known: valuesOf(raw.known), // 1 for each given type of each edge, where types were given
+    edgeLow: valuesOf(raw.edgeRange?.low), // over seeds, of 255
+    edgeHigh: valuesOf(raw.edgeRange?.high),
+    noun: raw.noun ?? "factor",
+    factorNames: raw.factorNames ?? [],
+    about: raw.about ?? [],
+    traits: raw.traits && {
+      names: raw.traits.names,
+      start: valuesOf(raw.traits.start),
+      of: valuesOf(raw.traits.of),
+    },
+    without: raw.without && {
+      predicted: valuesOf(raw.without.predicted),
+      kept: valuesOf(raw.without.kept),
+      probability: valuesOf(raw.without.probability),
+      low: valuesOf(raw.without.low),
+      high: valuesOf(raw.without.high),
+    },
     unrouted: raw.unrouted, // a sentence where no factor has clearly more of the edges than others
     incidence: incidence(ends, edgeCount, raw.nodes),
     truth: valuesOf(raw.truth),
@@ -96,6 +117,7 @@ function readData() {
     part: valuesOf(raw.part),
     position: valuesOf(raw.position),
     maps: valuesOf(raw.maps),
+    viewCount: raw.maps ? raw.factors + 1 : 1,
     latent() {
       latent ??= {
         width: raw.latent.neighbours.shape[2],
@@ -124,6 +146,7 @@ function truthOf(node) {
 }
 
 function predictionOf(node) {
+  if (!data.predicted) return []; // a run that is about edges
   return labelsIn(data.predicted, data.predictedWidth, node);
 }
 
@@ -143,7 +166,7 @@ function neighboursByFactor(node) {
   const groups = Array.from({ length: data.factors }, () => []);
   for (const [neighbour, edge] of edgesOf(node)) {
     const share = data.edgeShare[edge] / WHOLE_SHARE;
-    groups[data.edgeFactor[edge]].push({ node: neighbour, share });
+    groups[data.edgeFactor[edge]].push({ node: neighbour, share, edge });
   }
   for (const group of groups) group.sort((a, b) => b.share - a.share || a.node - b.node);
   return groups;
@@ -151,6 +174,7 @@ function neighboursByFactor(node) {
 
 /** Nearest nodes in the space of one factor that are no neighbours in the graph. */
 function latentNeighbours(node, factor) {
+  if (!data.raw.latent) return [];
   const { width, neighbours, distance } = data.latent();
   const begin = (node * data.factors + factor) * width;
   const found = [];

@@ -55,8 +55,20 @@ function labelName(label, letters) {
   return [swatch(css(classHue(label))), nameOf(className(label), letters)];
 }
 
+/** What factors are called in this run: Factor, Reason or Type. */
+function nounOf() {
+  return data.noun[0].toUpperCase() + data.noun.slice(1);
+}
+
+/** A factor by its name, its number, or both; the name of a type says all. */
+function factorTitle(m, letters = 32) {
+  const name = data.factorNames[m];
+  if (!name) return [`${nounOf()} ${m + 1}`];
+  return data.noun === "type" ? [nameOf(name, letters)] : [`${nounOf()} ${m + 1}: `, nameOf(name, letters)];
+}
+
 function factorName(m) {
-  return [swatch(css(hue(m)), "line"), element("span", { className: "name" }, `Factor ${m + 1}`)];
+  return [swatch(css(hue(m)), "line"), element("span", { className: "name" }, ...factorTitle(m))];
 }
 
 /** A bar of a ramp of colours with what its ends mean. */

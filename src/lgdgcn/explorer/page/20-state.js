@@ -4,15 +4,22 @@ const COLOURINGS = new Map([
   ["class", "Class"],
   ["predicted", "Prediction"],
   ["confidence", "Confidence"],
-  ["factor", "Dominant factor"],
+  ["factor", data.predicted ? "Dominant factor" : `Most frequent ${data.noun}`],
 ]);
+if (!data.truth) COLOURINGS.delete("class");
+if (!data.predicted) for (const mode of ["predicted", "confidence"]) COLOURINGS.delete(mode);
 const PANELS = new Map([
   ["details", "Details"],
+  ["factors", `${data.noun[0].toUpperCase()}${data.noun.slice(1)}s`],
   ["training", "Training"],
   ["correlation", "Correlation"],
   ["confusion", "Confusion"],
   ["measures", "Measures"],
 ]);
+if (data.about.length === 0) PANELS.delete("factors");
+if (!data.predicted) { // nothing was trained on nodes
+  for (const name of ["training", "correlation", "confusion", "measures"]) PANELS.delete(name);
+}
 const WHOLE_VIEW = Object.freeze({ x: 0, y: 0, zoom: 1 });
 const ZOOMS = [0.5, 200];
 const LASSO_STEP = 1000; // corners of a lasso are kept to a thousandth, in the link and before it
@@ -27,14 +34,15 @@ if (data.edges === 0) strengthRange.fill(0);
 function initialState() {
   return {
     node: -1,
-    colour: data.truth ? "class" : "predicted",
+    edge: -1,
+    colour: data.truth ? "class" : data.predicted ? "predicted" : "factor",
     mapClasses: true, // maps in the colours of their factors' classes, where these have any
     strength: strengthRange[0], // of WHOLE_SHARE
     hiddenFactors: new Set(),
     hiddenClasses: new Set(),
     group: null,
     main: 0,
-    cameras: Array.from({ length: data.factors + 1 }, () => WHOLE_VIEW),
+    cameras: Array.from({ length: data.viewCount }, () => WHOLE_VIEW),
     theme: null, // as the system has it
     panel: "details",
   };
@@ -85,6 +93,7 @@ function linkText() {
   const start = initialState();
   const parts = [];
   if (state.node >= 0) parts.push(`n=${state.node}`);
+  if (state.edge >= 0) parts.push(`e=${state.edge}`);
   if (state.colour !== start.colour) parts.push(`c=${state.colour}`);
   if (!state.mapClasses) parts.push("o=0");
   if (state.strength > strengthRange[0]) {
@@ -124,7 +133,7 @@ function groupFrom(text) {
   if (kind === "l") {
     const [view, corners] = rest.split(":");
     const numbers = (corners ?? "").split(",").map(Number);
-    const index = wholeNumber(view, 0, data.factors + 1);
+    const index = wholeNumber(view, 0, data.viewCount);
     if (index === null || numbers.length < 6 || numbers.length % 2) return null;
     if (!numbers.every(Number.isInteger)) return null;
     return { kind: "lasso", view: index, corners: numbers };
@@ -158,6 +167,7 @@ function stateFrom(text) {
   const found = new Map(text.split("&").map((part) => part.split(/=(.*)/s).slice(0, 2)));
   const read = initialState();
   read.node = wholeNumber(found.get("n"), 0, data.nodes) ?? -1;
+  if (read.node < 0) read.edge = wholeNumber(found.get("e"), 0, data.edges) ?? -1;
   if (COLOURINGS.has(found.get("c"))) read.colour = found.get("c");
   read.mapClasses = found.get("o") !== "0";
   const strength = Math.round(WHOLE_SHARE * Number(found.get("s")));
@@ -170,7 +180,7 @@ function stateFrom(text) {
     read.hiddenClasses = new Set(wholeNumbers(found.get("h"), 0, data.classes.length + 1));
   }
   if (found.has("g")) read.group = groupFrom(found.get("g"));
-  read.main = wholeNumber(found.get("m"), 0, data.factors + 1) ?? 0;
+  read.main = wholeNumber(found.get("m"), 0, data.viewCount) ?? 0;
   if (found.has("z")) read.cameras = camerasFrom(found.get("z"));
   if (["light", "dark"].includes(found.get("t"))) read.theme = found.get("t");
   if (PANELS.has(found.get("p"))) read.panel = found.get("p");
@@ -193,6 +203,7 @@ function rememberInLink() {
   if (!linkTimer) linkTimer = setTimeout(writeLink, 250);
 }
 
-function restoreFromLink() {
-  change(stateFrom(location.hash.slice(1)));
+/** Show the view of a pasted address: of the event, since writeLink may have replaced it by now. */
+function restoreFromLink({ newURL }) {
+  change(stateFrom(new URL(newURL).hash.slice(1)));
 }

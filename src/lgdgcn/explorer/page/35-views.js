@@ -163,4 +163,4 @@ function placesOfMap(factor) {
 }
 
 const views = [new View(0, data.position)];
-for (let m = 0; m < data.factors; m++) views.push(new View(m + 1, placesOfMap(m)));
+for (let m = 0; m < data.viewCount - 1; m++) views.push(new View(m + 1, placesOfMap(m)));

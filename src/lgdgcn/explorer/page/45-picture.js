@@ -107,7 +107,8 @@ function colourEdges() {
       alpha = edgeOpacity[at];
       if (!vivid[data.ends[edge]] || !vivid[data.ends[data.edges + edge]]) alpha *= 0.12;
     }
-    const [red, green, blue] = hues[data.edgeFactor[edge]];
+    const grey = data.unknown?.[edge];
+    const [red, green, blue] = grey ? UNKNOWN[theme()] : hues[data.edgeFactor[edge]];
     for (let end = 8 * at; end < 8 * at + 8; end += 4) {
       edgeColours[end] = red;
       edgeColours[end + 1] = green;

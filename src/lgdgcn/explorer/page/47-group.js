@@ -53,7 +53,7 @@ function groupNodes() {
 }
 
 function selectGroup(group) {
-  change({ group, node: -1, panel: "details" });
+  change({ group, node: -1, edge: -1, panel: "details" });
   const found = groupNodes().length;
   announce(`${count(found, "node")} in the group`);
 }

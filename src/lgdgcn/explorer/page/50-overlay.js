@@ -20,6 +20,7 @@ function drawOverlay() {
     marks.rect(x, y, width, height);
     marks.clip();
     if (state.node >= 0) drawSelected(view, state.node);
+    if (state.edge >= 0) drawSelectedEdge(view, state.edge);
     if (hovered >= 0 && hovered !== state.node) drawHovered(view, hovered);
     if (lasso?.view === view) drawLasso(lasso.corners, 0.8);
     else if (state.group?.view === view.index) drawLasso(lassoCorners(view), 0.35);
@@ -71,6 +72,17 @@ function drawSelected(view, node) {
   disc(view, node, view.radius + (large ? 4 : 2), css(GROUNDS[theme()]), large ? 5 : 3);
   disc(view, node, view.radius + (large ? 4 : 2), ink(), large ? 2.5 : 1.8);
   if (large) drawName(view, node);
+}
+
+function drawSelectedEdge(view, edge) {
+  const large = view.index === state.main;
+  const ends = [data.ends[edge], data.ends[data.edges + edge]];
+  line(view, ...ends, ink(), large ? 6 : 3.5);
+  line(view, ...ends, css(edgeHue(data.edgeFactor[edge])), large ? 3 : 1.8);
+  for (const end of ends) {
+    disc(view, end, view.radius + (large ? 3 : 1.5), ink(), large ? 2.2 : 1.5);
+    if (large) drawName(view, end);
+  }
 }
 
 function drawHovered(view, node) {
@@ -129,15 +141,18 @@ function showTip(node, left, top, view) {
   if (node < 0) return;
   const rows = [element("strong", {}, nameOf(data.ids[node], 48))];
   if (data.truth) rows.push(labelled("class", truthOf(node)));
-  rows.push(labelled("predicted", predictionOf(node)));
+  if (data.predicted) rows.push(labelled("predicted", predictionOf(node)));
   if (data.factorClasses && view.index > 0) {
     const m = view.index - 1;
     const own = factorClassName(m, classIn(m, node), 32);
     rows.push(element("span", {}, quiet(`in factor ${m + 1} `), ...own));
   }
-  const sure = `${percent(data.confidence[node])} sure`;
-  const decided = `decided by factor ${data.dominant[node] + 1}`;
-  rows.push(quiet([sure, decided, count(edgesOf(node).length, "neighbour")].join(" · ")));
+  const said = [count(edgesOf(node).length, "neighbour")];
+  if (data.predicted) {
+    said.unshift(`${percent(data.confidence[node])} sure`,
+      `decided by factor ${data.dominant[node] + 1}`);
+  }
+  rows.push(quiet(said.join(" · ")));
   tip.replaceChildren(...rows);
   const stage = byId("stage").getBoundingClientRect();
   tip.style.left = `${Math.min(left + 14, stage.width - tip.offsetWidth - 6)}px`;

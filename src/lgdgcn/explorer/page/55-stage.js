@@ -36,7 +36,7 @@ function paint() {
     showEdgeCount();
   }
   nodesChanged = edgesChanged = false;
-  const fade = state.node >= 0 ? 0.4 : 1;
+  const fade = state.node >= 0 || state.edge >= 0 ? 0.4 : 1;
   for (const view of unpainted) painter.draw(view, GROUNDS[theme()], fade);
   unpainted.clear();
 }
@@ -79,6 +79,7 @@ function arrangeViews() {
   const holder = byId("views");
   holder.style.setProperty("--columns", Math.ceil(data.factors / rows));
   holder.style.setProperty("--rows", rows);
+  holder.classList.toggle("single", views.length === 1);
   const main = views[state.main];
   const others = views.filter((view) => view !== main);
   holder.replaceChildren(main.cell, ...others.map((view) => view.cell));
@@ -105,7 +106,7 @@ onChange(["hiddenFactors"], () => {
   nodesChanged ||= state.colour === "factor";
   repaint();
 });
-onChange(["node"], () => repaint(views[0]));
+onChange(["node", "edge"], () => repaint(views[0]));
 onChange(["main"], () => {
   arrangeViews();
   layOut();
@@ -121,10 +122,20 @@ onChange(["cameras"], () => {
 function select(node) {
   hovered = -1;
   showTip(-1);
-  change({ node, panel: "details" });
+  change({ node, edge: -1, panel: "details" });
   if (node < 0) return;
   views[state.main].bringIntoSight(node);
   const labels = predictionOf(node).map((label) => shorten(className(label), 40)).join(", ");
   const around = count(edgesOf(node).length, "neighbour");
-  announce(`Selected ${shorten(data.ids[node])}, predicted ${labels || "nothing"}, ${around}`);
+  const said = data.predicted ? `predicted ${labels || "nothing"}, ` : "";
+  announce(`Selected ${shorten(data.ids[node])}, ${said}${around}`);
+}
+
+/** Select an edge and show its reasons. */
+function selectEdge(edge) {
+  hovered = -1;
+  showTip(-1);
+  change({ edge, node: -1, panel: "details" });
+  const names = [data.ends[edge], data.ends[data.edges + edge]].map((end) => shorten(data.ids[end]));
+  announce(`Selected the edge between ${names.join(" and ")}`);
 }

@@ -1,6 +1,7 @@
 // Pointers: hover, click, drag, pinch, wheel and lasso on every view.
 
 const CLICK_REACH = 4; // a press that moves less is a click
+const EDGE_REACH = 4; // pixels from a line where a click still means it
 const hoverTimes = []; // from the event to the marks drawn, in milliseconds
 const pressed = new Map(); // pointers that are down, by id
 let lassoArmed = null; // the view whose lasso button is down
@@ -86,8 +87,28 @@ function release(view, event) {
   if (lasso) {
     finishLasso();
   } else if (!moved && event.type === "pointerup") {
-    select(view.nodeAt(...placeOf(event)));
+    const place = placeOf(event);
+    const node = view.nodeAt(...place);
+    const edge = node < 0 && view.index === 0 ? edgeAt(view, ...place) : -1;
+    if (edge >= 0) selectEdge(edge);
+    else select(node);
   }
+}
+
+/** The shown edge whose line passes nearest to a place on the stage, -1 where none is near. */
+function edgeAt(view, left, top) {
+  let [found, least] = [-1, EDGE_REACH];
+  for (let edge = 0; edge < data.edges; edge++) {
+    if (!isShown(edge)) continue;
+    const [x, y] = view.place(data.ends[edge]);
+    const [toX, toY] = view.place(data.ends[data.edges + edge]);
+    const [right, down] = [toX - x, toY - y];
+    const along = ((left - x) * right + (top - y) * down) / (right * right + down * down || 1);
+    const at = Math.min(Math.max(along, 0), 1);
+    const distance = Math.hypot(x + at * right - left, y + at * down - top);
+    if (distance < least) [found, least] = [edge, distance];
+  }
+  return found;
 }
 
 /** Corners are rounded first, so that a link brings back exactly these nodes. */

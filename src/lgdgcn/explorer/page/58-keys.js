@@ -40,7 +40,7 @@ function clearSelection() {
   if (lassoArmed) toggleLasso(lassoArmed);
   lasso = null;
   leave();
-  change({ node: -1, group: null });
+  change({ node: -1, edge: -1, group: null });
   announce("Selection cleared");
 }
 

@@ -2,7 +2,6 @@
 
 function buildColourModes() {
   for (const [mode, title] of COLOURINGS) {
-    if (mode === "class" && !data.truth) continue;
     const input = element("input", {
       type: "radio",
       name: "colouring",
@@ -47,7 +46,9 @@ function legendParts() {
     return [...bar, note(data.raw.multiLabel ? many : one)];
   }
   if (state.colour === "factor") {
-    return [note("The factor that adds most to a node’s prediction, in the colours listed below.")];
+    const most = `The ${data.noun} that most of a node’s edges have, in the colours listed below.`;
+    const adds = "The factor that adds most to a node’s prediction, in the colours listed below.";
+    return [note(data.predicted ? adds : most)];
   }
   const counts = labelCounts(state.colour === "class" ? truthOf : predictionOf);
   return [...mapLegend(), ...classLegend(counts)];

@@ -27,9 +27,18 @@ function nodeButton(node, said) {
   }, swatch(nodeCss(node)), nameOf(data.ids[node], 26), quiet(said));
 }
 
+/** A button that explains the edge to a neighbour; none where there is no edge. */
+function whyButton({ edge, node }) {
+  if (edge === undefined) return null;
+  const why = plainButton("why", () => selectEdge(edge));
+  why.className += " why";
+  why.setAttribute("aria-label", `Why there is an edge to ${shorten(data.ids[node], 60)}`);
+  return why;
+}
+
 /** A list of node buttons, the first of them at once and the rest when asked for. */
 function nodeList(links, noteOf) {
-  const item = (link) => element("li", {}, nodeButton(link.node, noteOf(link)));
+  const item = (link) => element("li", {}, nodeButton(link.node, noteOf(link)), whyButton(link));
   const list = element("ul", { className: "node-links" }, ...links.slice(0, FIRST_LINKS).map(item));
   const rest = links.slice(FIRST_LINKS, MOST_LINKS);
   if (rest.length) {
@@ -53,16 +62,18 @@ function overview() {
     ["Nodes", data.nodes.toLocaleString("en")],
     ["Edges", data.edges.toLocaleString("en")],
     [raw.multiLabel ? "Labels" : "Classes", data.classes.length],
-    ["Factors", `${data.factors}, of ${count(raw.channels, "channel")} each`],
+    [`${nounOf()}s`, data.predicted
+      ? `${data.factors}, of ${count(raw.channels, "channel")} each` : data.factors],
   ];
+  if (data.classes.length === 0) facts.splice(2, 1);
   for (const [name, value] of Object.entries(raw.scores)) {
     facts.push([nameOf(readable(name)), figure(value)]);
   }
   const rows = facts.map(([name, value]) => row(rowHead(name), numberCell(value)));
   const key = (name) => element("kbd", {}, name);
   return element("article", { className: "card" },
-    element("h3", {}, "Select a node"),
-    element("p", {}, "Click a node, search for one with ", key("/"), ", or draw a lasso with ",
+    element("h3", {}, "Select a node or an edge"),
+    element("p", {}, "Click a node or a line, search for one with ", key("/"), ", or draw a lasso with ",
       key("Shift"), " and drag. What is selected in one view is marked in all."),
     table("facts", "The run", null, rows),
     ...raw.warnings.map((warning) => element("p", {}, `Warning: ${warning}`)));
@@ -71,9 +82,10 @@ function overview() {
 function showDetails() {
   const cards = [];
   if (state.node >= 0) cards.push(nodeCard(state.node));
+  if (state.edge >= 0) cards.push(edgeCard(state.edge));
   if (state.group) cards.push(groupCard(state.group));
   if (cards.length === 0) cards.push(overview());
   byId("panel-details").replaceChildren(...cards);
 }
 
-onChange(["node", "group", "colour", "hiddenClasses", "theme"], showDetails);
+onChange(["node", "edge", "group", "colour", "hiddenClasses", "theme"], showDetails);

@@ -13,19 +13,26 @@ function nodeCard(node) {
     const text = nameOf(values[node], MOST_LETTERS);
     card.append(element("p", { className: "whole node-text" }, quiet(nameOf(name, 60)), " ", text));
   }
-  card.append(probabilities(node));
+  if (data.predicted) card.append(probabilities(node));
   if (data.truth) {
     const what = data.raw.multiLabel ? "true labels" : "true class";
     card.append(element("p", { className: "truth" }, labelled(what, truthOf(node))));
   }
-  const by = data.unrouted ? "factor of the highest share" : "explaining factor";
+  const by = data.unrouted ? "factor of the highest share" : `explaining ${data.noun}`;
+  if (data.without) card.append(...withoutFactors(node));
   card.append(element("h4", {}, `Neighbours, by ${by}`), ...neighbourLists(node));
-  card.append(element("h4", {}, "Alike in one factor, but no neighbours"), ...latentLists(node));
+  if (data.raw.latent) {
+    card.append(element("h4", {}, "Alike in one factor, but no neighbours"), ...latentLists(node));
+  }
   return card;
 }
 
 function nodeTags(node) {
   const factor = data.dominant[node];
+  if (!data.predicted) {
+    const around = tag("", count(edgesOf(node).length, "neighbour"));
+    return element("p", { className: "tags" }, around);
+  }
   return element("p", { className: "tags" },
     verdict(node),
     tag("", PARTS[data.part[node]]),

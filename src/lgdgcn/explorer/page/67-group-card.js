@@ -29,11 +29,14 @@ function groupCard(group) {
   if (nodes.length === 0) return card;
   const name = (label) => nameOf(className(label), 34);
   if (data.truth) card.append(shares("True classes", nodes, truthOf, name, classHue));
-  card.append(shares("Predicted classes", nodes, predictionOf, name, classHue));
+  if (data.predicted) {
+    card.append(shares("Predicted classes", nodes, predictionOf, name, classHue));
+  }
   const factorOf = (node) => [data.dominant[node]];
-  card.append(shares("Deciding factors", nodes, factorOf, (m) => `Factor ${m + 1}`, hue));
+  const title = data.predicted ? "Deciding factors" : `Most frequent ${data.noun}`;
+  card.append(shares(title, nodes, factorOf, (m) => element("span", {}, ...factorTitle(m)), hue));
   const links = nodes.map((node) => ({ node }));
-  const sure = ({ node }) => percent(data.confidence[node]);
+  const sure = ({ node }) => (data.predicted ? percent(data.confidence[node]) : "");
   card.append(element("h4", {}, "Nodes"), nodeList(links, sure));
   return card;
 }

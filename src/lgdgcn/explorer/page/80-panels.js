@@ -1,6 +1,7 @@
 // The tabs at the side. A panel is built when it is first opened.
 
 const BUILDERS = new Map([
+  ["factors", buildFactors],
   ["training", buildCurves],
   ["correlation", buildCorrelation],
   ["confusion", buildConfusion],

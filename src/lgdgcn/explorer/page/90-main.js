@@ -38,9 +38,10 @@ function buildHeader() {
   const { raw } = data;
   byId("title").append(nameOf(raw.title));
   const names = [raw.dataset, raw.model, raw.variant].filter(Boolean);
-  const counted = [[data.nodes, "node"], [data.edges, "edge"], [data.factors, "factor"]];
+  const counted = [[data.nodes, "node"], [data.edges, "edge"], [data.factors, data.noun]];
   const sizes = counted.map(([number, what]) => count(number, what));
   byId("subtitle").textContent = [...names.map((name) => shorten(name, 40)), ...sizes].join(" · ");
+  byId("edge-legend").textContent = `Edges by ${data.noun}`;
   byId("copy").addEventListener("click", copyLink);
   byId("theme").addEventListener("click", () => {
     change({ theme: theme() === "dark" ? "light" : "dark" });
@@ -83,6 +84,7 @@ window.lgdgcn = {
   ready: false,
   hoverTimes,
   select,
+  selectEdge,
   get firstPaintMs() {
     return firstPaintMs;
   },

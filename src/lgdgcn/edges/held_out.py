@@ -1,0 +1,106 @@
+"""How well a model predicts links it has not seen: the measure by which models are chosen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+
+from lgdgcn.edges.activity import Activity, fit_activity
+from lgdgcn.edges.cliques import cover_by_cliques
+from lgdgcn.edges.pairs import Array, Pairs
+
+__all__ = ["HeldOut", "activity_score", "clique_score", "hold_out"]
+
+SHARE = 0.1  # of the pairs are hidden
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Hidden pairs among pairs that are not linked.
+
+    Attributes:
+        rest: The graph without the hidden pairs.
+        ends: Hidden pairs first, then as many that are not linked ``[2, 2H]``.
+        half: On which of them a score is scaled and on which it is judged, in turn ``[2H]``.
+    """
+
+    rest: Pairs
+    ends: Array
+    half: Array
+
+    @cached_property
+    def degrees(self) -> Array:
+        """The degrees of both ends and the rate of a single activity, in logs ``[2H, 2]``."""
+        one = fit_activity(self.rest, np.ones((len(self.rest), 1))).rates(self.ends)[:, 0]
+        return np.stack([np.log(self.rest.degree[self.ends] + 1).sum(0), np.log(one + 1e-6)], 1)
+
+    def log_likelihood(self, score: Array) -> Array:
+        """Log probability of each answer linked or not, from a score scaled on the other half.
+
+        What degrees alone say is known beside every score. Among pairs that are drawn by degree,
+        two hubs are linked less often than not, and a score would be judged by how much it knows
+        of that.
+
+        Args:
+            score: Larger where a link is more likely ``[2H]``.
+        """
+        linked = np.arange(len(score)) < len(score) // 2
+        column = np.column_stack([score, self.degrees])
+        column = (column - column.mean(0)) / np.maximum(column.std(0), 1e-9)
+        result = np.empty(len(score))
+        for part in (self.half, ~self.half):
+            scaled = LogisticRegression(C=10.0).fit(column[part], linked[part])
+            chance = scaled.predict_proba(column[~part])[:, 1]
+            result[~part] = np.log(np.where(linked[~part], chance, 1 - chance))
+        return result
+
+
+def hold_out(pairs: Pairs, seed: int) -> HeldOut:
+    """Hide a tenth of the pairs.
+
+    The pairs that are not linked are drawn by the degrees of their ends. Drawn evenly they would
+    nearly always have an end with few links, and to know the degrees would be enough.
+    """
+    draws = np.random.default_rng(seed)
+    count = max(2, round(SHARE * len(pairs)))
+    hidden = np.zeros(len(pairs), dtype=bool)
+    hidden[draws.permutation(len(pairs))[:count]] = True
+    not_linked = _not_linked(pairs, count, draws)
+    ends = np.concatenate([pairs.ends[:, hidden], not_linked], 1)
+    half = np.zeros(ends.shape[1], dtype=bool)
+    for part in (np.arange(count), np.arange(count, ends.shape[1])):  # both answers in each half
+        half[draws.permutation(part)[::2]] = True
+    return HeldOut(pairs.keep(~hidden), ends, half)
+
+
+def activity_score(held: HeldOut, fit: Callable[[Pairs], Activity]) -> Array:
+    """Log rate of all factors together, fitted to the rest ``[2H]``."""
+    result: Array = np.log(fit(held.rest).rates(held.ends).sum(1) + 1e-6)
+    return result
+
+
+def clique_score(held: HeldOut) -> Array:
+    """How much of a clique of the one node the other is linked to, both ways ``[2H]``."""
+    cover = cover_by_cliques(held.rest)
+    linked = scipy.sparse.diags(1 / cover.size) @ (cover.member @ held.rest.adjacency)
+    linked, of_node = linked.T.tocsr(), cover.member.T.tocsr()  # [N, cliques]
+    first, second = held.ends
+    best = of_node[first].multiply(linked[second]).max(1).toarray()
+    best = best + of_node[second].multiply(linked[first]).max(1).toarray()
+    return np.asarray(best).ravel()
+
+
+def _not_linked(pairs: Pairs, count: int, draws: np.random.Generator) -> Array:
+    """Up to ``count`` different pairs that are not linked, ends drawn by degree ``[2, …]``."""
+    linked = pairs.ends[0] * pairs.num_nodes + pairs.ends[1]
+    found = np.zeros(0, dtype=np.int64)
+    for _ in range(20):
+        ends = np.sort(draws.choice(pairs.ends.ravel(), (2, 2 * count)), axis=0)
+        code = (ends[0] * pairs.num_nodes + ends[1])[ends[0] < ends[1]]
+        found = np.unique(np.r_[found, code[~np.isin(code, linked)]])
+        if len(found) >= count:
+            break
+    return np.stack(np.divmod(draws.permutation(found)[:count], pairs.num_nodes))

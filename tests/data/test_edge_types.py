@@ -1,0 +1,164 @@
+"""Types of edges survive whatever is done to the edges."""
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.data.edge_types import MOST_TYPES
+from lgdgcn.data.in_memory import from_networkx, from_pandas
+from lgdgcn.data.user_graph import read_graph
+from lgdgcn.data.validate import canonical, fingerprint, with_features
+from lgdgcn.errors import InputError, LGDWarning
+
+
+def graph(edge_index, edge_type, nodes=6, **more):
+    return Data(
+        x=torch.eye(nodes), edge_index=torch.tensor(edge_index), edge_type=edge_type, **more
+    )
+
+
+def literal(edge_index, edge_type, edges):
+    """Union of the types of every row that lists an edge in either direction."""
+    rows = []
+    for ends in zip(*edges.tolist(), strict=True):
+        row = np.zeros(edge_type.shape[1], np.uint8)
+        for listed, types in zip(zip(*edge_index, strict=True), edge_type, strict=True):
+            if set(listed) == set(ends):
+                row |= types
+        rows.append(row.tolist())
+    return rows
+
+
+@pytest.mark.filterwarnings("ignore:edge_index was directed")
+@pytest.mark.parametrize("seed", range(5))
+def test_types_follow_their_edges_through_sorting_and_merging(seed):
+    rng = np.random.default_rng(seed)
+    listed = rng.integers(0, 6, (2, 25)).tolist()  # with loops, repeats and both directions
+    types = rng.integers(0, 2, (25, 3)).astype(np.uint8)
+    data = canonical(graph(listed, types))
+    assert data.edge_type.dtype == torch.uint8
+    assert data.edge_type.tolist() == literal(listed, types, data.edge_index)
+    assert data.edge_type_names == ["0", "1", "2"]
+    again = canonical(data)
+    assert again.edge_type.equal(data.edge_type)
+    assert again.edge_type_names == data.edge_type_names
+    assert with_features(data, "degree").edge_type.equal(data.edge_type)
+
+
+def test_numbers_of_single_types_are_read_as_well():
+    data = canonical(graph([[0, 1, 1, 2], [1, 0, 2, 1]], [1, 1, -1, -1]))
+    assert data.edge_type.tolist() == [[0, 1], [0, 1], [0, 0], [0, 0]]
+    named = canonical(graph([[0, 1], [1, 0]], [0, 0], edge_type_names=["air", "sea", "land"]))
+    assert named.edge_type.tolist() == [[1, 0, 0]] * 2
+    assert named.edge_type_names == ["air", "sea", "land"]
+
+
+def test_no_edges_and_no_types():
+    empty = torch.zeros(0, 2)
+    assert canonical(graph([[], []], empty)).edge_type.shape == (0, 2)
+    assert "edge_type" not in canonical(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]])))
+
+
+@pytest.mark.parametrize(
+    ("edge_type", "names", "words"),
+    [
+        ([[1, 0]], None, r"shape \[1, 2\] for 2 edges"),
+        (torch.ones(2, 1, 1), None, r"shape \[2, 1, 1\]"),
+        ([[1, 2], [0, 1]], None, r"edge_type\[0, 1\] is 2"),
+        ([[1, float("nan")], [0, 1]], None, r"edge_type\[0, 1\] is nan"),
+        ([0, -2], None, r"edge_type\[1\] is -2"),
+        ([0, 5], ["a", "b"], r"edge_type\[1\] is 5; give whole numbers in 0\.\.1"),
+        ([0, 10**9], None, r"edge_type\[1\] is 1000000000"),
+        ([0.5, 1], None, r"edge_type\[0\] is 0\.5"),
+        ("abc", None, "edge_type cannot be read"),
+        ([[1, 0], [0, 1]], ["a"], "1 names for 2 types"),
+        ([[1, 0], [0, 1]], ["a", "a"], "'a' twice"),
+    ],
+)
+def test_what_cannot_be_a_type(edge_type, names, words):
+    with pytest.raises(InputError, match=words):
+        canonical(graph([[0, 1], [1, 0]], edge_type, edge_type_names=names))
+
+
+def test_types_are_no_part_of_what_today_s_models_train_on():
+    pair = [[0, 1], [1, 0]]
+    plain = Data(x=torch.eye(6), edge_index=torch.tensor(pair))
+    assert fingerprint(canonical(graph(pair, [1, 1]))) == fingerprint(canonical(plain))
+
+
+def write(folder, edges, nodes="id,label,a\nx,p,1\ny,q,2\nz,p,3\n"):
+    (folder / "edges.csv").write_text(edges)
+    (folder / "nodes.csv").write_text(nodes)
+    return read_graph(folder, require_labels=False)
+
+
+def test_a_column_type_is_read_with_blanks_and_several_types(tmp_path):
+    data = write(tmp_path, "source,type,target,weight\nx,bus; train,y,2\ny,,z,1\nz,train,x,3\n")
+    assert data.edge_type_names == ["bus", "train"]
+    by_edge = dict(zip(zip(*data.edge_index.tolist(), strict=True), data.edge_type.tolist(),
+                       strict=True))  # fmt: skip
+    assert by_edge[0, 1] == by_edge[1, 0] == [1, 1]
+    assert by_edge[1, 2] == by_edge[2, 1] == [0, 0]
+    assert by_edge[0, 2] == by_edge[2, 0] == [0, 1]
+    assert data.edge_weight.tolist() == [2, 3, 2, 1, 3, 1]
+
+
+@pytest.mark.parametrize("header", ["source,target,kind", "source,target,types"])
+def test_a_column_of_another_name_is_ignored_as_before(tmp_path, header):
+    with pytest.warns(LGDWarning, match="columns beyond source and target are ignored"):
+        data = write(tmp_path, f"{header}\nx,y,bus\ny,z,train\n")
+    assert "edge_type" not in data
+
+
+def test_a_blank_column_type_is_no_type(tmp_path):
+    assert "edge_type" not in write(tmp_path, "source,target,type\nx,y,\ny,z, ; \n")
+
+
+def test_two_columns_type(tmp_path):
+    with pytest.raises(InputError, match=r"edges\.csv: two columns are types; rename one"):
+        write(tmp_path, "source,target,type,Type\nx,y,a,b\n")
+
+
+def test_a_type_for_nearly_every_edge_is_not_one(tmp_path):
+    rows = "".join(f"{i},{i + 1},t{i}\n" for i in range(MOST_TYPES + 1))
+    (tmp_path / "edges.csv").write_text("source,target,type\n" + rows)
+    with pytest.warns(LGDWarning, match="'type' is ignored: it has more than 1,000 types"):
+        data = read_graph(tmp_path, "degree", require_labels=False)
+    assert "edge_type" not in data
+
+
+def test_hostile_names_come_back(tmp_path):
+    names = ["</script><img src=x>", "__proto__", "=1+1"]
+    rows = "".join(f"x,y,{name}\n" for name in names)
+    data = write(tmp_path, f"source,target,type\n{rows}")
+    assert data.edge_type_names == sorted(names)
+    assert data.edge_type.tolist() == [[1, 1, 1]] * 2
+
+
+def test_types_in_arrays(tmp_path):
+    np.savez(tmp_path / "edges.npz", edge_index=[[0, 1], [1, 2]], edge_type=[[1, 0], [0, 1]],
+             edge_type_names=["a", "b"])  # fmt: skip
+    np.savez(tmp_path / "nodes.npz", x=np.eye(3))
+    data = read_graph(tmp_path, require_labels=False)
+    assert data.edge_type.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+    assert data.edge_type_names == ["a", "b"]
+
+
+def test_types_of_a_networkx_graph():
+    networkx = pytest.importorskip("networkx")
+    made = networkx.Graph()
+    made.add_nodes_from("xyz", a=1.0)
+    made.add_edge("x", "y", type=["bus", "train"])
+    made.add_edge("y", "z")
+    data = from_networkx(made)
+    assert data.edge_type_names == ["bus", "train"]
+    assert data.edge_type.tolist() == [[1, 1], [1, 1], [0, 0], [0, 0]]
+
+
+def test_types_of_a_pandas_table():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame({"id": ["x", "y", "z"], "a": [1.0, 2.0, 3.0]})
+    edges = pandas.DataFrame({"source": ["x", "y"], "target": ["y", "z"], "type": ["bus", None]})
+    data = from_pandas(nodes, edges)
+    assert data.edge_type.tolist() == [[1], [1], [0], [0]]
