@@ -1,0 +1,187 @@
+"""Choosing settings on validation: successive halving over a portfolio."""
+
+import importlib.util
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
+
+from lgdgcn.config import Settings, has_own_preset, portfolio, preset, resolve
+from lgdgcn.data.validate import canonical
+from lgdgcn.errors import InputError, StoppedError
+from lgdgcn.runtime import StopRequest
+from lgdgcn.train import portfolio as module
+from lgdgcn.train.portfolio import Candidate, choose_settings
+from lgdgcn.train.seeds import train_seed
+from lgdgcn.train.state import Member
+from lgdgcn.train.trained import prepared
+from lgdgcn.train.trainer import Trainer
+
+CPU = torch.device("cpu")
+GOOD = Settings(variant="paper", lr=0.05, hidden_channels=16, num_layers=1, dropout=0.0)
+USELESS = replace(GOOD, lr=1e-9)
+
+
+@pytest.fixture
+def short(monkeypatch):
+    monkeypatch.setattr(module, "ROUNDS", ((5, 2), (12, 1)))
+    monkeypatch.setattr(module, "LEAST", 5)
+
+
+@pytest.fixture
+def graph():
+    """Two classes that one feature tells, in a random graph."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(60) % 2
+    x = torch.rand(60, 4, generator=generator)
+    x[:, 0] += y
+    masks = {}
+    for split, first, last in (("train", 0, 30), ("val", 30, 45), ("test", 45, 60)):
+        masks[f"{split}_mask"] = torch.zeros(60, dtype=torch.bool)
+        masks[f"{split}_mask"][first:last] = True
+    edges = to_undirected(torch.randint(60, (2, 80), generator=generator), num_nodes=60)
+    return canonical(Data(x=x, y=y, edge_index=edges, **masks))
+
+
+def choose(graph, *candidates, **options):
+    return choose_settings([Candidate("mlp", one) for one in candidates], graph, CPU, **options)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("model", ["lgdgcn", "mlp", "gcn", "appnp", "grand"])
+def test_every_entry_is_settings_of_its_own(model, multi_label):
+    entries = portfolio(model, multi_label=multi_label)
+    assert len(entries) > 1
+    base = preset("", model, multi_label=multi_label)
+    settings = [resolve(base, entry) for entry in entries]
+    assert len(set(map(repr, settings))) == len(settings)
+
+
+def test_the_shipped_portfolio_is_the_one_that_was_learnt():
+    """All members are of the pool."""
+    file = Path(__file__).parents[2] / "benchmarks" / "portfolio.py"
+    spec = importlib.util.spec_from_file_location("portfolio_benchmark", file)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    found = json.loads(script.RESULT.read_text())
+    assert script.as_toml(found) == script.USED.read_text()
+    for name, chosen in found.items():
+        model = name.partition("-")[0]
+        pool = [{"kind": script.kind_of(model, entry), **entry, **held}
+                for entry in script.architectures(model, name.endswith("multilabel"))
+                for held in script.held(model, entry)]  # fmt: skip
+        assert all(entry in pool for entries in chosen.values() for entry in entries)
+
+
+def test_a_model_without_portfolio_has_one_entry_that_changes_nothing():
+    assert portfolio("monet") == [{}]
+
+
+def test_only_named_graphs_have_presets_of_their_own():
+    assert has_own_preset("cora", "lgdgcn")
+    assert has_own_preset("synthetic:average_degree=6", "gcn")
+    assert not has_own_preset("my-graph", "lgdgcn")
+    assert not has_own_preset("", "gcn")
+    assert not has_own_preset("defaults", "gcn")
+
+
+def test_settings_that_learn_are_chosen_from_any_place(graph, short):
+    for place in range(3):
+        candidates = [USELESS, replace(USELESS, hidden_channels=32), USELESS]
+        candidates[place] = GOOD
+        choice = choose(graph, *candidates)
+        assert choice.best.settings == GOOD
+        assert choice.number == place + 1
+        assert not choice.early
+
+
+def test_scores_are_those_of_single_trainings(graph, short):
+    other = replace(GOOD, lr=0.01)
+    choice = choose(graph, USELESS, GOOD, other, replace(GOOD, hidden_channels=32))
+    for settings, score, epochs in zip(
+        (USELESS, GOOD, other), choice.scores, choice.epochs, strict=False
+    ):
+        alone = replace(settings, epochs=epochs)
+        trainer = Trainer(prepared(graph, alone, CPU), [Member(alone, 0)], "mlp")
+        trainer.train()
+        assert trainer.states[0].best_score == score
+    assert sorted(choice.epochs) == [5, 5, 12, 12]
+
+
+def test_of_settings_alike_the_first_is_chosen(graph, short):
+    assert choose(graph, GOOD, GOOD, GOOD).number == 1
+
+
+def test_of_settings_that_name_one_class_the_one_that_learns_is_chosen(graph, monkeypatch):
+    """After one small step both score alike; the loss of the larger step is lower."""
+    monkeypatch.setattr(module, "ROUNDS", ((1, 1),))
+    choice = choose(graph, USELESS, replace(USELESS, lr=1e-6))
+    assert choice.scores[0] == choice.scores[1]
+    assert choice.number == 2
+
+
+def test_the_choice_repeats_and_leaves_test_labels_alone(graph, short):
+    candidates = [replace(GOOD, lr=lr) for lr in (0.002, 0.01, 0.05)]
+    first = choose(graph, *candidates)
+    graph.y = graph.y.clone()
+    graph.y[graph.test_mask] = 1 - graph.y[graph.test_mask]
+    again = choose(graph, *candidates)
+    assert (first.number, first.scores) == (again.number, again.scores)
+
+
+def test_settings_that_diverge_are_left_out(graph, short):
+    choice = choose(graph, replace(GOOD, lr=1e30), USELESS)
+    assert choice.number == 2
+    assert choice.scores[0] is None
+
+
+def test_nothing_can_be_chosen_where_all_diverge(graph, short):
+    with pytest.raises(InputError, match="no settings of mlp can be trained here"):
+        choose(graph, replace(GOOD, lr=1e30), replace(GOOD, lr=1e29))
+
+
+def test_without_validation_nodes_the_first_is_taken(graph):
+    graph.val_mask = torch.zeros_like(graph.val_mask)
+    assert choose(graph, USELESS, GOOD).number == 1
+
+
+def test_when_time_is_over_the_last_whole_round_decides(graph, short):
+    choice = choose(graph, USELESS, GOOD, replace(GOOD, lr=0.01), seconds=0.0)
+    assert choice.early
+    assert set(choice.epochs) == {5}
+    assert choice.scores[choice.number - 1] == max(choice.scores)
+    assert "time was over" in str(choice)
+
+
+def test_time_is_not_over_before_the_least_epochs(graph, monkeypatch):
+    monkeypatch.setattr(module, "ROUNDS", ((2, 3), (4, 2), (6, 1)))
+    monkeypatch.setattr(module, "LEAST", 4)
+    choice = choose(graph, USELESS, GOOD, replace(GOOD, lr=0.01), seconds=0.0)
+    assert choice.early
+    assert sorted(choice.epochs) == [4, 4, 4]
+
+
+def test_a_signal_stops_the_search(graph, short):
+    stop = StopRequest()
+    stop.signal = 2
+    with pytest.raises(StoppedError):
+        choose(graph, USELESS, GOOD, stop=stop)
+
+
+def test_a_training_goes_on_where_the_search_ended(graph, short):
+    settings = replace(GOOD, epochs=20)
+    choice = choose(graph, USELESS, settings)
+    assert choice.state.epoch == len(choice.log) == 12
+    alone = replace(settings, epochs=20)
+    begun, _ = train_seed(graph, alone, "mlp", 0, CPU, begun=choice.state)
+    anew, _ = train_seed(graph, alone, "mlp", 0, CPU)
+    assert (begun.scores, begun.epochs) == (anew.scores, anew.epochs)
+
+
+def test_models_are_chosen_from_as_settings_are(graph, short):
+    found = choose_settings([Candidate("gcn", USELESS), Candidate("mlp", GOOD)], graph, CPU)
+    assert found.best.model == "mlp"
