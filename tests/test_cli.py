@@ -211,7 +211,15 @@ def test_interrupted_before_there_is_anything_to_save(monkeypatch):
 
 @pytest.mark.parametrize(
     "verb",
-    [["train"], ["predict"], ["measure"], ["data", "list"], ["data", "info"], ["data", "get"]],
+    [
+        ["train"],
+        ["predict"],
+        ["measure"],
+        ["explain"],
+        ["data", "list"],
+        ["data", "info"],
+        ["data", "get"],
+    ],
     ids=" ".join,
 )
 def test_help_shows_an_example(verb):

@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
 from lgdgcn import LGDClassifier
-from lgdgcn.config import Settings, preset
+from lgdgcn.config import Settings, portfolio, preset
+from lgdgcn.edges import fit_graph
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDWarning
+from lgdgcn.train.candidates import candidates
 from lgdgcn.train.seeds import train_seed
 from models.toy import toy_graph
 
@@ -25,7 +27,7 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def fitted(data=None, **params):
-    return LGDClassifier(**SMALL | params).fit(toy_graph() if data is None else data)
+    return LGDClassifier(budget="none", **SMALL | params).fit(toy_graph() if data is None else data)
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +47,14 @@ def test_every_parameter_is_a_setting_with_the_same_default():
     parameters = inspect.signature(LGDClassifier).parameters
     given = {name: p.default for name, p in parameters.items()}
     beside = {"graph": None, "split": 0, "random_state": 0, "device": "auto", "verbose": 0}
-    beside["callbacks"] = ()
+    beside |= {"callbacks": (), "budget": "1m"}
     assert {name: given.pop(name) for name in beside} == beside
     own = {name for name, default in given.items() if default is None}
-    kinds = [preset("", "lgdgcn", "sharp", multi_label=kind).keys() for kind in (False, True)]
-    assert own | {"variant"} == kinds[0] | kinds[1] | {"scaling"}
+    changed = {"scaling"}
+    for kind in (False, True):
+        changed |= preset("", "lgdgcn", "sharp", multi_label=kind).keys()
+        changed |= {key for entry in portfolio("lgdgcn", multi_label=kind) for key in entry}
+    assert own | {"variant"} == changed - {"factors", "hidden_channels"}
     assert given.pop("variant") == "sharp"
     assert given == {name: None if name in own else settings[name] for name in given}
     for name in ("variant", "graph"):  # the latter is a graph; a word is still the setting
@@ -83,11 +88,11 @@ def test_only_the_sharp_variant_can_find_it():
 
 def test_a_mistyped_parameter_is_refused_by_name():
     with pytest.raises(TypeError, match=r"no parameter 'lambda_spcae'; did you mean lambda_space"):
-        LGDClassifier(lambda_spcae=0.5)
+        LGDClassifier(budget="none", lambda_spcae=0.5)
 
 
 def test_what_is_not_given_is_the_variants_own():
-    own = preset("", "lgdgcn", "sharp")
+    own = preset("", "lgdgcn", "sharp") | portfolio("lgdgcn", "sharp")[0]
     del own["normalize_features"]  # the data say how features are scaled
     found = fitted(variant="sharp", epochs=2, dropout=None).trained_.settings.as_dict()
     assert found.items() >= (own | {"epochs": 2, "scaling": "auto"}).items()
@@ -98,18 +103,20 @@ def test_what_is_not_given_is_the_variants_own():
 
 
 def test_by_default_it_is_sharp_with_settings_for_the_labels_it_is_fitted_on():
-    model = LGDClassifier(**SMALL | {"epochs": 2})
+    model = LGDClassifier(budget="none", **SMALL | {"epochs": 2})
     before = model.get_params()
     for y in (None, torch.eye(3)[toy_graph().y]):  # one label per node, then sets of labels
-        own = preset("", "lgdgcn", "sharp", multi_label=y is not None) | {"epochs": 2}
+        kind = {"multi_label": y is not None}
+        own = preset("", "lgdgcn", "sharp", **kind) | portfolio("lgdgcn", "sharp", **kind)[0]
+        own["epochs"] = 2
         own.pop("normalize_features", None)  # the data say how features are scaled
         assert model.fit(toy_graph(), y).trained_.settings.as_dict().items() >= own.items()
         assert model.get_params() == clone(model).get_params() == before
 
 
 def test_params_and_clone(model):
-    params = {**LGDClassifier().get_params(), **SMALL, "random_state": 3}
-    first = LGDClassifier().set_params(**params)
+    params = {**LGDClassifier(budget="none").get_params(), **SMALL, "random_state": 3}
+    first = LGDClassifier(budget="none").set_params(**params)
     assert first.get_params() == params
     other = clone(model)
     assert other.get_params() == model.get_params()
@@ -120,15 +127,15 @@ def test_params_and_clone(model):
 
 def test_the_width_follows_the_factors():
     with pytest.warns(LGDWarning, match="hidden_channels is 63 instead of 64, which 3 factors do"):
-        model = LGDClassifier(factors=3, epochs=2).fit(toy_graph())
+        model = LGDClassifier(budget="none", factors=3, epochs=2).fit(toy_graph())
     assert model.transform().shape == (36, 3, 21)
     assert model.get_params()["hidden_channels"] == 64  # parameters stay as they are
 
 
 def test_numbers_of_numpy_are_numbers():
-    params = {"factors": np.int64(2), "lr": np.float32(0.5), "random_state": np.int32(1)}
+    params = {"factors": np.int64(2), "lr": np.float32(0.125), "random_state": np.int32(1)}
     other = fitted(**params, epochs=2)
-    plain = fitted(factors=2, lr=0.5, random_state=1, epochs=2)
+    plain = fitted(factors=2, lr=0.125, random_state=1, epochs=2)
     assert np.array_equal(other.predict_proba(), plain.predict_proba())
 
 
@@ -144,7 +151,8 @@ def test_numbers_of_numpy_are_numbers():
     ],
 )
 def test_parameters_are_checked_by_fit(params, words):
-    model = LGDClassifier(**SMALL | params)  # not before: clone and grids set anything
+    # not before: clone and grids set anything
+    model = LGDClassifier(budget="none", **SMALL | params)
     with pytest.raises(InputError, match=words):
         model.fit(toy_graph())
 
@@ -182,10 +190,10 @@ def test_the_fitted_graph_is_the_default(model, method):
 def test_unfitted(method, tmp_path):
     args = [tmp_path / "model"] if method == "save" else []
     with pytest.raises(NotFittedError, match=r"call fit"):
-        getattr(LGDClassifier(), method)(*args)
+        getattr(LGDClassifier(budget="none"), method)(*args)
     if not args:
         with pytest.raises(NotFittedError):
-            getattr(LGDClassifier(), method)(toy_graph())
+            getattr(LGDClassifier(budget="none"), method)(toy_graph())
 
 
 def test_the_input_is_unchanged():
@@ -272,6 +280,74 @@ def test_edge_rows_follow_the_fitted_graph_as_given():
     assert not np.isnan(rows[:-1]).any()
 
 
+def typed_graph():
+    """Edges within a class are of one type and all others of another; some are not known."""
+    data = toy_graph(nodes=60)
+    data.edge_index = torch.cat([data.edge_index.flip(1), torch.tensor([[3], [3]])], 1)
+    first, second = data.edge_index
+    data.edge_type = (data.y[first] != data.y[second]).long()
+    data.edge_type[(first + second) % 2 == 0] = -1
+    data.edge_type_names = ["within", "between"]
+    return data
+
+
+def test_types_of_edges_are_predicted_as_the_edges_were_given(monkeypatch):
+    data, fits = typed_graph(), []
+
+    def counted(*args, **options):
+        fits.append(options)
+        return fit_graph(*args, **options)
+
+    monkeypatch.setattr("lgdgcn.edges.fit_graph", counted)
+    model = fitted(data, epochs=2)
+    assert not fits
+    rows = model.predict_edges()
+    assert model.edge_types_ == ["within", "between"]
+    assert fits == [{"seed": 0}]  # once
+    assert rows.shape == (data.edge_index.size(1), 2)
+    assert np.isnan(rows[-1]).all()  # the self loop
+    assert np.allclose(rows[:-1].sum(1), 1, atol=1e-5)
+    within = (data.y[data.edge_index[0]] == data.y[data.edge_index[1]]).numpy()[:-1]
+    known = (data.edge_type >= 0).numpy()[:-1]
+    assert (rows[:-1].argmax(1) == ~within)[known].mean() > 0.9
+    assert (rows[:-1].argmax(1) == ~within)[~known].mean() > 0.9
+
+
+def test_known_types_of_edges_change_nothing_about_nodes():
+    data, bare = typed_graph(), typed_graph()
+    del bare.edge_type, bare.edge_type_names
+    with_types, without_types = fitted(data, epochs=5), fitted(bare, epochs=5)
+    with_types.predict_edges()
+    rows = with_types.predict_proba(data), without_types.predict_proba(bare)
+    assert np.array_equal(*rows)  # bit for bit
+
+
+def test_reasons_of_edges_where_no_type_is_known():
+    data = toy_graph()
+    model = fitted(data, epochs=2)
+    rows = model.predict_edges()
+    assert rows.shape == (data.edge_index.size(1), len(model.edge_types_))
+    assert model.edge_types_[0] == "reason 1"
+    model.fit(typed_graph())
+    assert model.edge_types_ == ["within", "between"]  # those of the graph before are forgotten
+
+
+def test_edges_of_an_unfitted_and_of_a_loaded_model(model, tmp_path):
+    assert not hasattr(LGDClassifier(), "edge_types_")
+    with pytest.raises(NotFittedError, match=r"call fit"):
+        LGDClassifier().predict_edges()
+    model.save(tmp_path / "model")
+    with pytest.raises(InputError, match="keeps no graph"):
+        LGDClassifier.load(tmp_path / "model").predict_edges()
+
+
+def test_a_single_known_type_of_edges_is_refused():
+    data = typed_graph()
+    data.edge_type.clamp_(max=0)
+    with pytest.raises(InputError, match="'within' is the only known type"):
+        fitted(data, epochs=2).predict_edges()
+
+
 @pytest.mark.parametrize("empty", [torch.empty(2, 0, dtype=torch.int64), []])
 def test_no_edges(empty):
     data = toy_graph()
@@ -295,7 +371,7 @@ def test_fewer_nodes_than_neighbours_and_factors(nodes, variant):
     params["latent_graph"] = True
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        model = LGDClassifier(**params).fit(data)
+        model = LGDClassifier(budget="none", **params).fit(data)
         assert model.transform().shape == (nodes, 8, 2)
         assert np.isfinite(model.predict_proba()).all()
         assert model.edge_factors().shape == (2, 8)
@@ -432,6 +508,21 @@ def test_a_fit_that_learned_nothing_says_so():
         fitted(data)
 
 
+def test_a_fit_that_routes_nothing_says_so_once_and_so_does_its_page(tmp_path):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fitted(variant="paper", tau=1e6, epochs=3)
+    said = [str(one.message) for one in caught if "routing entropy is" in str(one.message)]
+    assert len(said) == 1, said
+    assert said[0].startswith("routing entropy is 1.0000: every edge is shared")
+    model.explore(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text().count("every edge is shared by all") == 1
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted(variant="paper", tau=0.05, epochs=3)
+    assert not [one for one in caught if "routing" in str(one.message)]
+
+
 def test_unknown_labels_do_not_stop_a_prediction(model):
     data = toy_graph()
     data.y = ["never seen"] * 36
@@ -440,10 +531,10 @@ def test_unknown_labels_do_not_stop_a_prediction(model):
 
 def test_labels_beside_the_graph():
     data = toy_graph()
-    model = LGDClassifier(**SMALL).fit(without(data, "y"), data.y)
+    model = LGDClassifier(budget="none", **SMALL).fit(without(data, "y"), data.y)
     assert np.array_equal(model.predict_proba(), fitted(data).predict_proba())
     names = np.array(["x", "y", "z"])[data.y]
-    assert set(LGDClassifier(**SMALL).fit(data, names).predict()) <= {"x", "y", "z"}
+    assert set(LGDClassifier(budget="none", **SMALL).fit(data, names).predict()) <= {"x", "y", "z"}
 
 
 def test_unlabelled_nodes_teach_nothing_but_are_predicted():
@@ -501,6 +592,7 @@ def test_round_trip(model, tmp_path):
     model.save(str(path))
     loaded = LGDClassifier.load(str(path))
     given = {name: value for name, value in model.get_params().items() if value is not None}
+    del given["budget"]  # which belongs to a fit
     assert loaded.get_params().items() >= given.items()
     data = toy_graph()
     for method in ("predict", "predict_proba", "transform", "edge_factors", "score"):
@@ -552,3 +644,15 @@ def test_models_of_other_kinds(tmp_path):
     assert loaded.transform(data).shape == (36, 2, 4)
     with pytest.raises(CheckpointError, match="absent"):
         LGDClassifier.load(tmp_path / "absent.safetensors")
+
+
+def test_settings_are_chosen_from_a_portfolio_and_training_goes_on_from_there(monkeypatch):
+    monkeypatch.setattr("lgdgcn.train.portfolio.ROUNDS", ((2, 2), (4, 1)))
+    model = LGDClassifier(epochs=6, lr=0.02).fit(toy_graph())
+    settings = model.trained_.settings
+    given = {"epochs": 6, "lr": 0.02}
+    tried = candidates("", "lgdgcn", given, variant="sharp", multi_label=False)
+    assert settings in [candidate.settings for candidate in tried]
+    assert [row["epoch"] for row in model.history_] == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(InputError, match="budget is 'soon'"):
+        LGDClassifier(budget="soon").fit(toy_graph())

@@ -52,7 +52,7 @@ NOT_APPLICABLE = {
 
 @pytest.mark.filterwarnings("ignore")  # small tables teach little, which every fit says
 @estimator_checks.parametrize_with_checks(
-    [TableClassifier(factors=2, hidden_channels=8, epochs=20, device="cpu")],
+    [TableClassifier(budget="none", factors=2, hidden_channels=8, epochs=20, device="cpu")],
     expected_failed_checks=lambda estimator: NOT_APPLICABLE,
 )
 def test_scikit_learns_checks(estimator, check):

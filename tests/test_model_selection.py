@@ -22,7 +22,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::lgdgcn.errors.LGDWarning")
 
 
 def bound(data=None, **params):
-    return LGDClassifier(graph=toy_graph() if data is None else data, **SMALL | params)
+    return LGDClassifier(
+        budget="none", graph=toy_graph() if data is None else data, **SMALL | params
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +65,15 @@ def test_a_class_that_was_not_there_is_a_wrong_prediction(parts):
 
 
 def test_without_a_graph_there_are_no_nodes():
-    model = LGDClassifier(**SMALL)
+    model = LGDClassifier(budget="none", **SMALL)
     with pytest.raises(InputError, match=r"fit needs the edges: .* LGDClassifier\(graph=data\)"):
         model.fit(NODES, toy_graph().y)
     with pytest.raises(InputError, match=r"there is no graph; call fit\(data\)"):
         model.fit()
     with pytest.raises(InputError, match="x is missing"):
-        LGDClassifier(graph=Data(edge_index=toy_graph().edge_index)).fit(NODES, toy_graph().y)
+        LGDClassifier(budget="none", graph=Data(edge_index=toy_graph().edge_index)).fit(
+            NODES, toy_graph().y
+        )
     with pytest.raises(InputError, match="X names node 36"):
         bound().fit([0, 1, 36], [0, 1, 2])
 
@@ -82,14 +86,14 @@ def test_the_bound_graph_is_fitted_by_default():
 
 
 def fitted(data):
-    return LGDClassifier(**SMALL).fit(data)
+    return LGDClassifier(budget="none", **SMALL).fit(data)
 
 
 def test_a_word_is_the_setting():
-    model = LGDClassifier(graph="knn", **SMALL | {"epochs": 1})
+    model = LGDClassifier(budget="none", graph="knn", **SMALL | {"epochs": 1})
     assert model.fit(toy_graph()).trained_.settings.graph == "knn"
     with pytest.raises(InputError, match="graph is 'ann'"):
-        LGDClassifier(graph="ann").fit(toy_graph())
+        LGDClassifier(budget="none", graph="ann").fit(toy_graph())
 
 
 # Model selection
@@ -136,7 +140,7 @@ def test_clones_share_the_graph():
 def test_features_and_edges_apart():
     data = toy_graph()
     plain = Data(x=data.x, edge_index=data.edge_index, y=data.y)
-    model = LGDClassifier(**SMALL).fit(
+    model = LGDClassifier(budget="none", **SMALL).fit(
         data.x.numpy(), data.y.numpy(), edge_index=data.edge_index.numpy()
     )
     assert np.array_equal(model.predict_proba(), fitted(plain).predict_proba())
@@ -150,15 +154,15 @@ def test_the_split_is_chosen_by_number():
     data = toy_graph()
     for mask in ("train_mask", "val_mask", "test_mask"):
         data[mask] = torch.stack([torch.zeros(36, dtype=torch.bool), data[mask]], dim=1)
-    model = LGDClassifier(split=1, **SMALL).fit(data)
+    model = LGDClassifier(budget="none", split=1, **SMALL).fit(data)
     assert np.array_equal(model.predict_proba(), fitted(toy_graph()).predict_proba())
     assert model.score() == model.score(data) == fitted(toy_graph()).score()
     with pytest.raises(InputError, match="split is 2; train_mask has 2 splits, 0 to 1"):
-        LGDClassifier(split=2, **SMALL).fit(data)
+        LGDClassifier(budget="none", split=2, **SMALL).fit(data)
     with pytest.raises(
         InputError, match=r"split is 1, but the graph has no masks of shape \[N, sp"
     ):
-        LGDClassifier(split=1, **SMALL).fit(toy_graph())
+        LGDClassifier(budget="none", split=1, **SMALL).fit(toy_graph())
     assert model.score(toy_graph()) == model.score()
 
 

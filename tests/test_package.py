@@ -58,7 +58,7 @@ from lgdgcn.train.trainer import Trainer
 data = canonical(lgdgcn.data.synthetic_graph(nodes=30, classes=3, factors=2, average_degree=6))
 trainer = Trainer(data, [Member(Settings(factors=2, hidden_channels=4, epochs=2))] * 2)
 trainer.train()
-model = lgdgcn.LGDClassifier(factors=2, hidden_channels=4, epochs=2).fit(data)
+model = lgdgcn.LGDClassifier(budget="none", factors=2, hidden_channels=4, epochs=2).fit(data)
 print(trainer.state(1).epoch, model.transform().shape)
 """
     assert run(code) == "2 (30, 2, 2)\n"

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import matplotlib
 import numpy as np
 import pytest
 import torch
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from lgdgcn import plots
+from lgdgcn.edges import ModelChoice
 from lgdgcn.errors import InputError
 
 
@@ -99,3 +101,13 @@ def test_correlation_against_numpy():
 def test_no_backend_is_chosen_for_the_user():
     code = "import sys, lgdgcn.plots; sys.exit('matplotlib.pyplot' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(("cliques", "kinds"), [(False, 0), (False, 2), (True, 5)])
+def test_the_number_of_reasons_is_drawn(tmp_path, cliques, kinds):
+    curve = ((1, 2, 3), (-3.0, -2.0, -1.9), (0.1, 0.2, 0.0), -1.0)
+    choice = ModelChoice(cliques, 5 if kinds else 2, False, *curve, kinds)
+    plots.plot_reasons(choice, tmp_path / "reasons.png", "$a_graph$ [b]")
+    pixels = imread(tmp_path / "reasons.png")[..., :3]
+    chosen = matplotlib.colors.to_rgb(plots.COLORS[5])  # the ring around the chosen number
+    assert np.isclose(pixels, chosen, atol=0.01).all(-1).any() == (not cliques)

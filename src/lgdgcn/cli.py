@@ -25,7 +25,7 @@ from lgdgcn.commands.options import (
     Split,
     assigned,
 )
-from lgdgcn.errors import LGDError, LGDNote, LGDWarning, one_line
+from lgdgcn.errors import InputError, LGDError, LGDNote, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
 __all__ = ["app", "main"]
@@ -33,13 +33,14 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     help="Disentangled node representations on graphs: which factor explains each edge, which "
     "nodes are alike in it, and what class each node has.",
+    epilog=examples.START,
     no_args_is_help=True,
     rich_markup_mode="rich",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(help="List, describe and fetch data sets.", no_args_is_help=True)
+data_app = typer.Typer(help="List, describe, check, pack and fetch graphs.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 
@@ -71,6 +72,13 @@ def train(
             "with edges.csv and nodes.csv."
         ),
     ] = "synthetic",
+    task: Annotated[
+        str,
+        typer.Option(
+            help="nodes: classes of nodes. edges: why each edge is there; types of all edges where "
+            "edges.csv has a column type that names some of them. No node labels are needed."
+        ),
+    ] = "nodes",
     model: Model = "lgdgcn",
     variant: Annotated[
         str | None,
@@ -80,11 +88,24 @@ def train(
             show_default="sharp; for disengcn, paper",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Number of runs, seeded 0, 1, 2 and so on.")] = 1,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of runs, seeded 0, 1, 2 and so on.",
+            show_default="1; for --task edges without known types, 3",
+        ),
+    ] = None,
     epochs: Annotated[int | None, _setting("Most epochs.")] = None,
     lr: Annotated[float | None, _setting("Learning rate.")] = None,
     factors: Annotated[str | None, _setting("Latent factors, or auto.")] = None,
     layers: Annotated[int | None, _setting("Layers.")] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Nodes of a step, 0 for all of them (sharp).",
+            show_default="all, if they fit into memory",
+        ),
+    ] = None,
     assignments: Annotated[
         list[str] | None,
         typer.Option(
@@ -114,6 +135,14 @@ def train(
             "lgdgcn-sharp are the variants of LGD-GCN.",
         ),
     ] = "",
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Most time to choose settings on validation for a graph without a preset: 30s, "
+            "5m, 1h, or none to take the first.",
+        ),
+    ] = "1m",
     metric: Metric = None,
     split: Split = "standard",
     features: Features = None,
@@ -124,15 +153,39 @@ def train(
 ) -> None:
     """Train a model on a graph and show how good it is."""
     from lgdgcn.commands.train import train as run
+    from lgdgcn.commands.train_edges import train_edges
     from lgdgcn.data.source import GraphSource
 
+    source = GraphSource(dataset, root, split, features, tuple(ignore or ()), label, id)
+    if task not in ("nodes", "edges"):
+        raise InputError(f"--task is {task!r}; choose nodes or edges")
+    if task == "edges":
+        given: dict[str, object] = {"variant": variant, "epochs": epochs, "lr": lr}
+        given |= {
+            "layers": layers,
+            "batch-size": batch_size,
+            "set": assignments,
+            "config": config,
+            "resume": resume,
+        }
+        given |= {"compare": compare, "metric": metric, "model": model != "lgdgcn"}
+        if wrong := [name for name, value in given.items() if value]:
+            raise InputError(f"--{wrong[0]} is of --task nodes; leave it out with --task edges")
+        train_edges(source, factors=factors, seeds=seeds, folder=out, overwrite=overwrite)
+        return
     run(
-        GraphSource(dataset, root, split, features, tuple(ignore or ()), label, id),
+        source,
         model=model,
         variant=variant,
-        seeds=seeds,
+        seeds=1 if seeds is None else seeds,
         assignments=assigned(
-            assignments, epochs=epochs, lr=lr, factors=factors, num_layers=layers, metric=metric
+            assignments,
+            epochs=epochs,
+            lr=lr,
+            factors=factors,
+            num_layers=layers,
+            metric=metric,
+            batch_size=batch_size,
         ),
         config=config,
         device=device,
@@ -140,6 +193,7 @@ def train(
         resume=resume,
         overwrite=overwrite,
         compare=[name.strip() for name in compare.split(",") if name.strip()],
+        budget=budget,
     )
 
 
@@ -219,14 +273,22 @@ def predict(
     run: Run,
     out: Annotated[
         Path | None,
-        typer.Option(help="CSV file to write.", show_default="predictions.csv in the run folder"),
+        typer.Option(
+            help="File to write: CSV, or Parquet if its name ends in .parquet.",
+            show_default="predictions.csv in the run folder; .parquet from a million packed nodes",
+        ),
     ] = None,
     graph: Annotated[
         str | None,
         typer.Option(help="Folder or data set to predict.", show_default="the run's own graph"),
     ] = None,
     edges: Annotated[
-        bool, typer.Option("--edges", help="Also write every edge's factors, to NAME-edges.csv.")
+        bool,
+        typer.Option(
+            "--edges",
+            help="Also write every edge's factors, to NAME-edges.csv or .parquet; of a run of "
+            "--task edges, only every edge's type or reason.",
+        ),
     ] = False,
     proba: Annotated[
         bool, typer.Option("--proba", help="Also write the probability of every class.")
@@ -238,6 +300,9 @@ def predict(
     Beside them stand the true label and the split, where the graph knows them. Several labels of
     a node have | between them; a | or backslash within a name has a backslash before it. Feature
     columns are matched by name.
+
+    Of a run of --task edges: the type or reason of every edge, its probability, the second best,
+    and the type that was known. Where less than half of an edge is explained, it is unknown.
     """
     from lgdgcn.commands.predict import predict as write
 
@@ -259,6 +324,31 @@ def measure(
     measure_run(run, out, device=device)
 
 
+@app.command(epilog=examples.EXPLAIN)
+def explain(
+    run: Run,
+    node: Annotated[
+        str | None, typer.Option(metavar="ID", help="Node whose prediction to explain.")
+    ] = None,
+    edge: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Ends of the edge to explain.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    device: Device = "auto",
+) -> None:
+    """Show what every factor is about, why an edge is there, or what a prediction rests on.
+
+    Without an option, every factor has a name and three lines: labels, features and words that are
+    more frequent in it, its size and typical edges, its most active nodes. An edge has its factors,
+    what its ends share and their common neighbours. A node has its neighbours by factor, and the
+    prediction on the graph without each factor's edges. Where a run has several seeds, numbers come
+    with their range over the seeds. Runs of --task edges are explained, too.
+    """
+    from lgdgcn.commands.explain import explain as show
+
+    show(run, node=node, edge=edge, as_json=as_json, device=device)
+
+
 @app.command(epilog=examples.EXPLORE)
 def explore(
     run: Run,
@@ -266,13 +356,23 @@ def explore(
         Path | None,
         typer.Option(help="HTML file to write.", show_default="explore.html in the run folder"),
     ] = None,
+    node: Annotated[
+        str | None, typer.Option(metavar="ID", help="Show only the surroundings of this node.")
+    ] = None,
+    hops: Annotated[int, typer.Option(help="How far from --node to look.")] = 2,
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Show only nodes with this known label.")
+    ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     device: Device = "auto",
 ) -> None:
-    """Write one HTML page to walk through a run: graph, factors, predictions and measures."""
+    """Write one HTML page to walk through a run: graph, factors, predictions and measures.
+
+    Of more than 20,000 nodes a sample is shown, or those that --node or --label choose.
+    """
     from lgdgcn.commands.explore import explore as write
 
-    write(run, out, show=show, device=device)
+    write(run, out, node=node, hops=hops, label=label, show=show, device=device)
 
 
 @app.command(epilog="Example:\n\n  lgdgcn train cora --set k=8 --set lambda_space=0.1")
@@ -299,14 +399,49 @@ def bench(
     scaling: Annotated[
         bool, typer.Option("--scaling", help="Also measure growth from 2,000 to 200,000 nodes.")
     ] = False,
+    scale: Annotated[
+        bool,
+        typer.Option(
+            "--scale",
+            help="Measure time and memory on generated packed graphs instead: three sizes, each "
+            "ten times the last.",
+        ),
+    ] = False,
+    nodes: Annotated[
+        int | None,
+        typer.Option(help="Nodes of the largest of them.", show_default="a tenth of the edges"),
+    ] = None,
+    edges: Annotated[
+        int | None,
+        typer.Option(help="Its edges, 100,000,000 at most.", show_default="1,000,000"),
+    ] = None,
+    graphs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder to keep the generated graphs in; those that are there are used again.",
+            show_default="none: they are removed",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for bench.json and, with --scaling, scaling.png.")
+        Path | None,
+        typer.Option(
+            help="Folder for bench.json and, with --scaling, scaling.png; with --scale, for "
+            "scale.json and scale.png."
+        ),
     ] = None,
 ) -> None:
     """Measure a training step beside what one would run instead."""
     from lgdgcn.commands.bench import bench as run
+    from lgdgcn.commands.bench import check_options
 
+    if check_options(scale, size, layers, scaling, nodes, edges, graphs):
+        from lgdgcn.commands.bench_scale import bench_scale
+
+        bench_scale(
+            nodes=nodes, edges=edges, graphs=graphs, device=device, as_json=as_json, folder=out
+        )
+        return
     run(device=device, size=size, layers=layers, scaling=scaling, as_json=as_json, folder=out)
 
 
@@ -316,7 +451,8 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             help="table1 to table4, sharp (the sharp variant and its parts), fig-units, "
-            "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, fig-sharp, or all.",
+            "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, fig-sharp, or all; "
+            "edges (known types of edges, on two real graphs) or edges:GRAPH.",
             show_default="all",
         ),
     ] = None,
@@ -377,6 +513,41 @@ def data_check(
 
     source = GraphSource(folder, None, split, features, tuple(ignore or ()), label, id)
     check_folder(source, write=write)
+
+
+@data_app.command("pack", epilog=examples.PACK)
+def data_pack(
+    folder: Annotated[str, typer.Argument(help="Folder with edges.csv and nodes.csv.")],
+    out: Annotated[Path, typer.Option(help="Folder to make, such as graph.lgd.")],
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Most memory to use, such as 1GB.",
+            show_default="1GB, or a quarter of what is free",
+        ),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Read the columns as the model of this run folder does."),
+    ] = None,
+    half: Annotated[
+        bool, typer.Option("--half", help="Store dense features as 16-bit numbers.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the packed graph in the folder.")
+    ] = False,
+    split: Split = "standard",
+    features: Features = None,
+    ignore: Ignore = None,
+    label: Label = None,
+    id: Id = None,
+) -> None:
+    """Pack a graph of your own, of any size, into arrays that every verb opens without reading."""
+    from lgdgcn.commands.data import pack_folder
+    from lgdgcn.data.source import GraphSource
+
+    source = GraphSource(folder, None, split, features, tuple(ignore or ()), label, id)
+    pack_folder(source, out, memory=memory, like=like, half=half, overwrite=overwrite)
 
 
 @data_app.command("get", epilog="Example: lgdgcn data get citeseer")

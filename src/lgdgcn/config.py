@@ -28,8 +28,10 @@ __all__ = [
     "check_value",
     "default_variant",
     "from_toml",
+    "has_own_preset",
     "nearest_width",
     "parse_assignments",
+    "portfolio",
     "preset",
     "preset_names",
     "preset_note",
@@ -45,7 +47,13 @@ DEFAULTS = "defaults"  # the presets of a graph without its own
 
 
 _LARGEST = 2**31 - 1  # of what sizes are computed from
-_TABLES = ("settings", "run", "preset", "auto_factors")  # in files that this package writes
+_TABLES = (
+    "settings",
+    "run",
+    "preset",
+    "auto_factors",
+    "portfolio",
+)  # in files that this package writes
 
 
 def _number(
@@ -149,12 +157,17 @@ class Settings:
     encoder_channels: int = _number(
         0, "hidden channels in front of the factors, 0 for none (sharp)", low=0, high=_LARGEST
     )
+    encoder_layers: int = _number(
+        1, "hidden layers in front of the factors (sharp)", low=1, high=64
+    )
     hops: int = _number(0, "hops K of the propagation (sharp, grand)", low=0, high=1000)
     propagate: str = _choice(
         "hidden", "propagate hidden channels or features (sharp, grand)", ("hidden", "features")
     )
     hop_weights: str = _choice(
-        "mean", "weights of the hops (sharp, grand)", ("mean", "learned", "signed")
+        "mean",
+        "weights of the hops, or a matrix for each (sharp, grand)",
+        ("mean", "learned", "signed", "separate"),
     )
     drop_nodes: float = _number(
         0.5, "nodes dropped before propagation (sharp, grand)", low=0, below=1, per_member=True
@@ -240,6 +253,18 @@ class Settings:
     weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0, high=1e30, per_member=True)
     epochs: int = _number(1000, "most epochs", low=1, per_member=True)
     patience: int = _number(100, "epochs without a better validation score", low=1, per_member=True)
+    batch_size: int = _number(0, "nodes of a step, 0 for all (sharp)", low=0, high=_LARGEST)
+    batch_parts: int = _number(
+        1, "parts of a step that ranks share, each with random numbers of its own", low=1, high=4096
+    )
+    fan_out: int = _number(
+        4, "neighbours drawn for a node of a batch, fewer at later hops; 0 for all", low=0, high=64
+    )
+    hop_table: str = _choice(
+        AUTO,
+        "propagate features once, for all batches, instead of drawing neighbours at every hop",
+        (AUTO, "always", "never"),
+    )
     class_weights: str = _choice(
         "none",
         "let rare classes or labels count more in the loss, or not",
@@ -460,6 +485,29 @@ def preset_note(
     shipped = _shipped_preset(dataset, model, variant, multi_label)
     note: str | None = shipped.get("preset", {}).get("note")
     return note
+
+
+def has_own_preset(
+    dataset: str, model: str, variant: str | None = None, *, multi_label: bool = False
+) -> bool:
+    """Whether there are settings for this very graph, not only for any."""
+    keys = _preset_keys(dataset, model, variant, multi_label)
+    return any(table in _presets_of(file) for file, table in keys if file != DEFAULTS)
+
+
+def portfolio(
+    model: str, variant: str | None = None, *, multi_label: bool = False
+) -> list[dict[str, Any]]:
+    """Return what is tried on a graph without settings of its own, the most useful first.
+
+    Each entry is settings beside those of :func:`preset`; a model without a portfolio has one
+    entry, which changes nothing.
+    """
+    file = resources.files("lgdgcn") / "portfolio.toml"
+    known = tomllib.loads(file.read_text(encoding="utf-8"))
+    table = f"{model}-{variant or default_variant(model)}" if model == "lgdgcn" else model
+    found = known.get(f"{table}-multilabel" if multi_label else table, [{}])
+    return [dict(entry) for entry in found]
 
 
 def preset_names(

@@ -6,6 +6,7 @@ import inspect
 import json
 import math
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,9 +20,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import (
+    AUTO,
     Settings,
-    auto_scaling,
     default_variant,
+    portfolio,
     preset,
     resolve,
     with_fitting_width,
@@ -37,33 +39,51 @@ from lgdgcn.data.in_memory import (
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.metrics.attribution import routing_entropy
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import select_device
 from lgdgcn.storage import check_target, write_text
-from lgdgcn.train.auto_factors import find_factors
+from lgdgcn.train.auto_factors import FOUND, find_factors
+from lgdgcn.train.candidates import candidates, seconds_of
 from lgdgcn.train.checkpoint import refuse_foreign
+from lgdgcn.train.portfolio import Candidate, choose_settings
+from lgdgcn.train.sanity import routing_warning, usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import EpochReport, Member
 from lgdgcn.train.trained import TrainedModel
 
 if TYPE_CHECKING:
+    from lgdgcn.edges import EdgeReasons
     from lgdgcn.metrics.controls import Row
 
 __all__ = ["LGDClassifier"]
 
 
-# Settings that variants have values of their own for.
+# Settings that variants and their portfolios have values of their own for.
 _VARIANTS_OWN = {
-    name for kind in (False, True) for name in preset("", "lgdgcn", "sharp", multi_label=kind)
-} - {"variant"} | {"scaling", "normalize_features"}
+    name
+    for kind in (False, True)
+    for values in (
+        preset("", "lgdgcn", "sharp", multi_label=kind),
+        *portfolio("lgdgcn", "sharp", multi_label=kind),
+    )
+    for name in values
+} - {"variant", "factors", "hidden_channels"} | {"scaling", "normalize_features"}
 # The settings of LGD-GCN. Only a training that writes to a run folder has checkpoints.
 _SETTINGS = [
     field
     for field in dataclasses.fields(Settings)
     if not field.metadata.get("models") and field.name != "checkpoint_every"
 ]
-_OWN = {"split": 0, "random_state": 0, "device": "auto", "verbose": 0, "callbacks": ()}
+_OWN = {
+    "split": 0,
+    "random_state": 0,
+    "device": "auto",
+    "verbose": 0,
+    "callbacks": (),
+    "budget": "1m",
+}
 _DEFAULTS: dict[str, Any] = {
     **{f.name: None if f.name in _VARIANTS_OWN else f.default for f in _SETTINGS},
     "variant": default_variant("lgdgcn"),
@@ -103,11 +123,15 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             * ``random_state``: The seed of weights, dropout and held-back nodes.
             * ``device``: ``"auto"``, ``"cpu"`` or ``"cuda"``.
             * ``verbose``: A line is printed every so many epochs; 0 for none.
+            * ``budget``: Most time to choose from a portfolio of settings on validation, such as
+              ``"30s"`` or ``"5m"``; ``"none"`` takes the first. What is given here is kept by
+              all, and only ``"sharp"`` has a portfolio.
             * ``callbacks``: Functions that are called after every epoch with an
               :class:`~lgdgcn.train.state.EpochReport`.
 
     Attributes:
         classes_: Original class or label names.
+        edge_types_: Names of the columns of :meth:`predict_edges`.
         factors_: Number of factors, which ``factors="auto"`` finds.
         history_: Losses and validation scores of every epoch.
         n_features_in_: Number of features.
@@ -151,14 +175,24 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     @classmethod
-    def from_networkx(cls, graph: Any, label: str = "label", **params: Any) -> Self:
+    def from_networkx(
+        cls, graph: Any, label: str = "label", *, words: Sequence[str] = (), **params: Any
+    ) -> Self:
         """Bind to a ``networkx`` graph; see :func:`~lgdgcn.data.in_memory.from_networkx`."""
-        return cls(graph=from_networkx(graph, label), **params)
+        return cls(graph=from_networkx(graph, label, words=words), **params)
 
     @classmethod
-    def from_pandas(cls, nodes: Any, edges: Any, label: str = "label", **params: Any) -> Self:
+    def from_pandas(
+        cls,
+        nodes: Any,
+        edges: Any,
+        label: str = "label",
+        *,
+        words: Sequence[str] = (),
+        **params: Any,
+    ) -> Self:
         """Bind to two tables; see :func:`~lgdgcn.data.in_memory.from_pandas`."""
-        return cls(graph=from_pandas(nodes, edges, label), **params)
+        return cls(graph=from_pandas(nodes, edges, label, words=words), **params)
 
     def fit(self, X: Any = None, y: Any = None, *, edge_index: Any = None) -> Self:
         """Train.
@@ -183,19 +217,32 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
         data = graph_to_fit(X, y, edge_index, bound, own["split"], seed)
         graph = canonical(data, require_labels=True)
-        shipped = preset("", "lgdgcn", given["variant"], multi_label=graph.y.dim() == 2)
+        variant, multi_label = given["variant"], graph.y.dim() == 2
+        shipped = preset("", "lgdgcn", variant, multi_label=multi_label)
         if given["hidden_channels"] == Settings.hidden_channels:  # as if it were not given
             del given["hidden_channels"]
-        settings = resolve(shipped, auto_scaling(""), with_fitting_width(shipped, given))
-        settings, _ = find_factors(settings, graph, "lgdgcn", seed, device)
+        given = with_fitting_width(shipped, given)
+        tried = candidates("", "lgdgcn", given, variant=variant, multi_label=multi_label)
+        limit = seconds_of(own["budget"])
+        settings, _ = find_factors(tried[0].settings, graph, "lgdgcn", seed, device)
+        is_found = tried[0].settings.factors == AUTO
+        sizes = {k: v for k, v in settings.as_dict().items() if k in FOUND and is_found}
         self.history_: list[dict[str, float | None]] = []
+        begun = None
+        if limit is not None and len(tried) > 1:
+            tried = [Candidate("lgdgcn", resolve(one.settings.as_dict(), sizes)) for one in tried]
+            choice = choose_settings(tried, graph, device, seed=seed, seconds=limit)
+            settings, begun = choice.best.settings, choice.state
+            self.history_ = [*choice.log]
         self.result_, self.trained_ = train_seed(
-            graph, settings, "lgdgcn", seed, device, on_epoch=self._on_epoch
+            graph, settings, "lgdgcn", seed, device, on_epoch=self._on_epoch, begun=begun
         )
-        for warning in self.result_.warnings:
+        self._warnings = [*self.result_.warnings, *_factor_warnings(self.trained_, graph)]
+        for warning in self._warnings:
             warnings.warn(warning, LGDWarning, stacklevel=2)
         self._set_learned()
         self._graph, self._given_edges = graph, data.edge_index
+        self._reasons: EdgeReasons | None = None
         return self
 
     def _on_epoch(self, member: Member, report: EpochReport) -> None:
@@ -250,6 +297,35 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         factors = self._trained(graph).layers[-1].edge_factors.cpu()
         return _rows_of(graph.edge_index, factors, wanted, graph.x.size(0)).numpy()
 
+    @property
+    def edge_types_(self) -> list[str]:
+        """Names of the types of edges or, where none is known, "reason 1" and so on."""
+        return self._edge_reasons.names
+
+    def predict_edges(self) -> npt.NDArray[np.floating[Any]]:
+        """Return the probability of every type for each edge of the fitted graph, ``[E, T]``.
+
+        Types are those that ``edge_type`` of the graph shows at some edges: 0/1 ``[E, T]`` with
+        rows of zeros, or numbers ``[E]`` with -1, where a type is not known; ``edge_type_names``
+        are their names. A graph without them has reasons instead, as many as its edges tell of.
+        The model of edges is another one than that of nodes; it is fitted when it is first used.
+
+        Rows follow the graph's own ``edge_index`` as it was given; self loops are NaN.
+        """
+        reasons = self._edge_reasons
+        graph, wanted = self._graph, self._given_edges
+        rows = _rows_of(graph.edge_index, reasons.probability, wanted, graph.x.size(0))
+        return rows.numpy()
+
+    @property
+    def _edge_reasons(self) -> "EdgeReasons":
+        graph, _ = self._read(None, None)
+        if self._reasons is None:
+            from lgdgcn.edges import fit_graph
+
+            self._reasons = fit_graph(graph, seed=int(self.random_state))
+        return self._reasons
+
     def measure(self, data: Data | None = None) -> "list[Row]":
         """Measure how well factors are told apart, as ``lgdgcn measure`` does: a row each."""
         from lgdgcn.metrics.controls import measure
@@ -276,7 +352,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             log=[json.dumps({"seed": 0, **row}) for row in getattr(self, "history_", [])],
             scores={"validation": result.val, "test": result.test} if result else {},
             measures=[dict(row) for row in self.measure(data)],
-            warnings=result.warnings if result else (),
+            warnings=getattr(self, "_warnings", ()),
         )
         write_text(target, to_page(content))
 
@@ -362,7 +438,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             data = without(one_split(X, self.split), "y", "classes")
             return canonical(data, require_labels=False), _ALL
         if not hasattr(self, "_graph"):
-            raise InputError("a loaded model keeps no graph; give one to this method")
+            raise InputError("a loaded model keeps no graph; give one to this method, or fit it")
         return self._graph, _ALL if X is None else node_numbers(X, len(self._graph.x))
 
     def _logits(self, X: Any, edge_index: Any) -> Tensor:
@@ -377,6 +453,14 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         graph.y = renumbered(graph.y, graph.classes, self._trained)
         graph.classes = self._trained.classes
         return graph
+
+
+def _factor_warnings(trained: TrainedModel, graph: Data) -> list[str]:
+    """What a reader of a model's factors should know, as ``lgdgcn train`` says it."""
+    output = trained(graph)
+    entropy = routing_entropy(output.layers[-1].edge_factors)
+    both = (routing_warning(entropy, trained.settings), usage_warning(trained, output))
+    return [warning for warning in both if warning]
 
 
 def _rows_of(edge_index: Tensor, values: Tensor, wanted: Tensor, nodes: int) -> Tensor:

@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
@@ -14,7 +14,10 @@ from torch import Tensor
 from lgdgcn.metrics.correlation import channel_correlation
 from lgdgcn.storage import atomic_write
 
-__all__ = ["COLORS", "factor_color", "plot_units", "save_figure", "tsne_map"]
+if TYPE_CHECKING:
+    from lgdgcn.edges import ModelChoice
+
+__all__ = ["COLORS", "factor_color", "plot_reasons", "plot_units", "save_figure", "tsne_map"]
 
 # Okabe-Ito, told apart by colour-blind readers; more factors get lighter shades of them
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
@@ -66,6 +69,40 @@ def plot_units(units: Tensor, path: Path, title: str, seed: int = 0) -> None:
     right.set_xlabel("factor")
     right.set_title("|correlation| of the channels", fontsize=11)
     figure.colorbar(image, ax=right, shrink=0.85)
+    atomic_write(path, lambda file: figure.savefig(file, format="png", dpi=150))
+
+
+def plot_reasons(choice: "ModelChoice", path: Path, title: str) -> None:
+    """Draw how well each number of reasons predicts held-out edges, and which was chosen.
+
+    Args:
+        choice: The numbers that were compared, at least one.
+        path: PNG file to write.
+        title: What is shown.
+    """
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axes = figure.subplots()
+    axes.set_title(title, loc="left", fontsize=11, parse_math=False)
+    place = np.arange(len(choice.counts))
+    mean, error = np.array(choice.mean), np.array(choice.error)
+    label = "activities of nodes, ± 1 standard error\nof the distance from the best"
+    axes.errorbar(place, mean, error, color=COLORS[0], marker="o", capsize=3, label=label)
+    if choice.clique_mean is not None:
+        axes.axhline(choice.clique_mean, color=COLORS[1], linestyle="--", label="cliques")
+    if choice.cliques:
+        axes.lines[-1].set_linewidth(3)
+        axes.lines[-1].set_label(f"cliques: chosen, {choice.num_factors} kinds")
+    else:
+        activities = choice.num_factors - choice.kinds
+        chosen = choice.counts.index(activities)
+        ring: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgewidth": 2}
+        label = f"chosen: {activities}" + (f", and {choice.kinds} of cliques" * (choice.kinds > 0))
+        axes.plot(chosen, mean[chosen], "o", color=COLORS[5], label=label, **ring)
+    axes.set_xticks(place, [str(count) for count in choice.counts])
+    axes.set_xlabel("number of reasons")
+    axes.set_ylabel("log-likelihood of a held-out pair")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9)
     atomic_write(path, lambda file: figure.savefig(file, format="png", dpi=150))
 
 

@@ -12,6 +12,7 @@ from commands.runner import SMALL, Outcome, call
 __all__ = ["Base"]
 
 LENGTH = ["--set", "epochs=6", "--set", "patience=6", "--set", "checkpoint_every=2"]
+LENGTH += ["--budget", "none"]  # a search ends by the clock
 
 
 class Base:

@@ -33,6 +33,12 @@ class Outcome(NamedTuple):
         assert all(word in self.err for word in words), self.err
         return True
 
+    def refused_last(self, *words: str, code: int = 2) -> None:
+        """Whether the last line is an error that says all these words; notes may be above it."""
+        *_, last = self.err.splitlines()
+        assert (self.code, last.startswith("lgdgcn: ")) == (code, True), self
+        assert all(word in last for word in words), self.err
+
 
 def rows(text: str) -> dict[str, list[str]]:
     """The rows of a printed table, whatever its lines: the other cells by the first."""
@@ -45,6 +51,14 @@ def widest_table(text: str) -> int:
     return max(len(line.rstrip()) for line in text.splitlines() if set(line.strip()) == {"─"})
 
 
+def words_of(args: tuple[object, ...]) -> list[str]:
+    """The command line; a training tries no portfolio of settings unless a test asks for it."""
+    words = [*map(str, args)]
+    if words[:1] == ["train"] and "--budget" not in words:
+        words += ["--budget", "none"]
+    return words
+
+
 def call(*args: object) -> Outcome:
     """Run ``lgdgcn ARGS`` in this process."""
     out, err = io.StringIO(), io.StringIO()
@@ -53,7 +67,7 @@ def call(*args: object) -> Outcome:
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         warnings.catch_warnings(),
-        mock.patch.object(sys, "argv", ["lgdgcn", *map(str, args)]),
+        mock.patch.object(sys, "argv", ["lgdgcn", *words_of(args)]),
     ):
         try:
             main()
@@ -142,7 +156,7 @@ class ForkServer:
             os.kill(self.running, signal.SIGKILL)
             self.wait()
         files = {name: str(Path(self.folder.name) / name) for name in ("out", "err")}
-        self.process.stdin.write(json.dumps({"args": [*map(str, args)], **files}) + "\n")
+        self.process.stdin.write(json.dumps({"args": words_of(args), **files}) + "\n")
         self.process.stdin.flush()
         self.running = int(self.process.stdout.readline())
         return self.running

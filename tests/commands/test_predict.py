@@ -8,7 +8,7 @@ import pytest
 from commands.conftest import CLASSES, write_graph
 from commands.runner import GRAPH, SMALL, call, content, train
 from lgdgcn.commands.finished_run import open_run
-from lgdgcn.commands.predict import joined
+from lgdgcn.data.label_sets import joined
 
 
 def rows_of(path):

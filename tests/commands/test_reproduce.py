@@ -9,6 +9,7 @@ import pytest
 
 from commands.runner import call, rows
 from lgdgcn.commands import reproduce
+from lgdgcn.reproduce import edges
 from lgdgcn.reproduce.exhibits import CurveFigure, Entry, Panel, ResultRow, Series
 from reproduce.made_up import table
 from reproduce.tiny import cell
@@ -117,3 +118,26 @@ def test_a_report_keeps_what_earlier_commands_have_trained(tmp_path, monkeypatch
     reproduce.reproduce(["table1"], quick=False, folder=out, device="cpu", root=None)
     assert shown[1] == both[:1]
     assert (out / "figures").is_dir()
+
+
+def test_types_of_edges(tmp_path, monkeypatch):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    ends = [(a, b) for a in range(12) for b in range(a + 1, 12) if (a < 6) == (b < 6)]
+    text = "".join(f"{a},{b},{'low' if a < 6 else 'high'}\n" for a, b in ends)
+    (folder / "edges.csv").write_text(f"source,target,type\n{text}")
+    fast = [method for method in edges.METHODS if method.id in ("majority", "line-spectral")]
+    monkeypatch.setattr(edges.run_graph, "__defaults__", (fast, lambda text: None))
+    args = ["reproduce", f"edges:{folder}", "--quick", "--out", tmp_path / "out"]
+    first = call(*args)
+    assert first.code == 0, first.err
+    assert "mine, no help: line-graph spectral clustering" in first.err
+    assert "| majority | 0.500 ± 0.000 |" in (tmp_path / "out/edges.md").read_text()
+    assert (tmp_path / "out/figures/edges.png").is_file()
+    again = call(*args)
+    assert again.code == 0
+    assert "no help" not in again.err  # nothing is run twice
+    (folder / "edges.csv").write_text("source,target\n0,1\n1,2\n")
+    refused = call(*args)
+    assert refused.code == 2
+    assert "column 'type'" in refused.err

@@ -48,6 +48,13 @@ def test_predict_says_it(unrouted, tmp_path, more):
     assert (outcome.code, outcome.err, outcome.out.count(SAID)) == (0, "", 1)
 
 
+def test_explain_says_it(unrouted):
+    outcome = call("explain", unrouted[0], "--node", "3")
+    assert (outcome.code, outcome.err, outcome.out.count(SAID)) == (0, "", 1)
+    found = json.loads(call("explain", unrouted[0], "--node", "3", "--json").out)
+    assert f"warning: {found['warnings'][-1]}".startswith(SAID)
+
+
 def test_the_page_is_told_once(unrouted, quick_measures, tmp_path):
     assert call("explore", unrouted[0], "--out", tmp_path / "page.html").code == 0
     page = page_of(tmp_path / "page.html")

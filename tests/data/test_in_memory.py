@@ -15,6 +15,7 @@ from lgdgcn.data.in_memory import (
 )
 from lgdgcn.data.user_graph import read_graph
 from lgdgcn.errors import InputError, LGDNote
+from lgdgcn.estimator import LGDClassifier
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -200,3 +201,88 @@ def test_labels_of_a_part_may_be_given():
 def test_a_node_is_named_once():
     with pytest.raises(InputError, match="X names a node twice"):
         training_part(Data(x=torch.zeros(6, 1)), torch.tensor([4, 4]), [0, 1], seed=0)
+
+
+def test_new_tables_become_the_same_features():
+    """Values, blanks and dates are read as in the graph that was fitted, whatever is in them."""
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame(
+        {
+            "age": [20, None, 40, 60] * 5,
+            "town": ["Oslo", "Rome", "Lima", None] * 5,
+            "born": ["1/2/2020", "13/2/2020", "5/6/2021", "7/8/2022"] * 5,
+            "label": ["a", "b"] * 10,
+        }
+    )
+    edges = pandas.DataFrame({"source": range(20), "target": [*range(1, 20), 0]})
+    data = from_pandas(nodes, edges)
+    new = pandas.DataFrame({"age": [30, 50], "town": ["Rome", "Rome"], "born": ["1/2/2020"] * 2})
+    few = pandas.DataFrame({"source": [0], "target": [1]})
+    alike = from_pandas(new, few, like=data)
+    assert alike.feature_names == data.feature_names
+    found = dict(zip(alike.feature_names, alike.x.t().tolist(), strict=True))
+    known = dict(zip(data.feature_names, data.x.t().tolist(), strict=True))
+    assert found["age"] == [30, 50]
+    assert found["town=Rome"] == [1, 1]
+    assert found["born"] == [known["born"][0]] * 2  # the first of February, as only all dates tell
+    assert found["age missing"] == found["town missing"] == [0, 0]
+    graph = networkx.Graph([("x", "y")])
+    networkx.set_node_attributes(graph, {"x": 30, "y": 50}, "age")
+    networkx.set_node_attributes(graph, "Rome", "town")
+    networkx.set_node_attributes(graph, "1/2/2020", "born")
+    assert from_networkx(graph, like=data).x.tolist() == alike.x.tolist()
+
+
+def test_the_label_that_is_named_is_the_label():
+    """Graphs drawn by other programs have an attribute ``label`` that is the name of a node."""
+    pandas = pytest.importorskip("pandas")
+    graph = networkx.path_graph(30)
+    networkx.set_node_attributes(graph, {i: "uv"[i % 2] for i in graph}, "club")
+    networkx.set_node_attributes(graph, {i: f"Node {i}" for i in graph}, "label")
+    nodes = pandas.DataFrame(
+        {"club": ["u", "v"] * 15, "label": [f"Node {i}" for i in range(30)], "f": range(30)}
+    )
+    edges = pandas.DataFrame({"source": range(29), "target": range(1, 30)})
+    for data in (from_networkx(graph, "club"), from_pandas(nodes, edges, "club")):
+        assert data.classes == ["u", "v"]
+        assert data.y.tolist() == [0, 1] * 15
+        assert list(data.node_text) == ["label"]
+
+
+def test_whole_numbers_beside_blanks_stay_whole():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame({"id": [3.0, 4.0, 7.0], "label": [1.0, None, 2.0], "f": [0.5, 1, 2]})
+    edges = pandas.DataFrame({"source": [3.0, 4.0], "target": [4, 7], "weight": [0.5, 2.0]})
+    data = from_pandas(nodes, edges)
+    assert data.classes == [1, 2]
+    assert data.node_ids == ["3", "4", "7"]
+    assert data.edge_weight.tolist() == [0.5, 0.5, 2, 2]
+    with pytest.raises(InputError, match="real-valued"):
+        from_pandas(nodes.assign(label=[0.5, 1, 2]), edges)
+
+
+def test_attributes_that_are_vectors_may_be_labels():
+    graph = networkx.path_graph(4)
+    networkx.set_node_attributes(graph, {i: [i % 2, int(i > 1), 1] for i in graph}, "tags")
+    networkx.set_node_attributes(graph, {i: float(i) for i in graph}, "f")
+    data = from_networkx(graph, "tags")
+    assert data.y.tolist() == [[0, 0, 1], [1, 0, 1], [0, 1, 1], [1, 1, 1]]
+    assert data.feature_names == ["f"]
+
+
+def test_words_of_a_column_become_features():
+    pandas = pytest.importorskip("pandas")
+    titles = [f"a study of {'cats' if i % 2 else 'dogs'} number {i}" for i in range(30)]
+    nodes = pandas.DataFrame({"title": titles, "label": ["u", "v"] * 15, "f": range(30)})
+    edges = pandas.DataFrame({"source": range(29), "target": range(1, 30)})
+    with pytest.warns(LGDNote, match=r"no feature \(words=\[COLUMN\] makes it one\): 'title'"):
+        plain = from_pandas(nodes, edges)
+    assert plain.feature_names == ["f"]
+    data = LGDClassifier.from_pandas(nodes, edges, words=["title"]).graph
+    assert data.feature_names[:2] == ["title#0", "title#1"]
+    assert data.x.layout == torch.sparse_csr
+    again = from_pandas(nodes.drop(columns="label").iloc[:5], edges.iloc[:3], like=data)
+    assert torch.equal(again.x.to_dense(), data.x.to_dense()[:5])
+    graph = networkx.path_graph(30)
+    networkx.set_node_attributes(graph, dict(enumerate(titles)), "title")
+    assert from_networkx(graph, words=["title"]).x.shape == (30, 1024)

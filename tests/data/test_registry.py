@@ -44,7 +44,8 @@ def test_load_gives_the_documented_form(name, shared_data):
     assert data.name == name
     assert data.num_nodes == entry.nodes
     assert data.x.shape == (entry.nodes, entry.features)
-    assert data.x.layout == torch.sparse_csr
+    dense = name in ("airlines", "tolokers", "ppi_multilabel")  # a few numbers for every node
+    assert data.x.layout == (torch.strided if dense else torch.sparse_csr)
     assert data.x.dtype == torch.float32
     source, target = data.edge_index
     key = source * data.num_nodes + target
@@ -58,6 +59,7 @@ def test_load_gives_the_documented_form(name, shared_data):
     else:
         assert data.y.dtype == torch.float32
         assert data.y.shape == (entry.nodes, entry.classes)
+    if name.startswith("lgd_syn"):
         hot = torch.nn.functional.one_hot(data.y_factor, 16).flatten(1)
         assert data.y.equal(hot.float())
         assert data.x.col_indices().equal(target)  # features are adjacency rows
@@ -90,6 +92,34 @@ def test_random_split_has_the_sizes_of_the_standard_one(name, shared_data):
         counts = [torch.bincount(data.y[data.train_mask]) for data in (standard, first)]
         assert counts[0].equal(counts[1])
         assert (first.y[first.train_mask | first.val_mask | first.test_mask] >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["wisconsin", "actor", "tolokers"])
+def test_a_seed_is_one_of_ten_stored_splits(shared_data, name):
+    stored = np.load(shared_data / f"{name}.npz")
+    data = load(name, shared_data, seed=3)
+    for part in ("train", "val", "test"):
+        assert np.array_equal(data[f"{part}_mask"].numpy(), stored[f"{part}_masks"][3])
+    with pytest.raises(InputError):
+        load(name, shared_data, seed=10)
+
+
+@pytest.mark.parametrize("name", ["amazon_photo", "dblp_full"])
+def test_sets_without_a_split_have_one_drawn_with_few_labels(shared_data, name):
+    first, again, other = (load(name, shared_data, seed=seed) for seed in (1, 1, 2))
+    classes = int(first.y.max()) + 1
+    assert sizes(first)[:2] == [20 * classes, 30 * classes]
+    assert sum(sizes(first)) == len(first.y)
+    assert torch.equal(first.train_mask, again.train_mask)
+    assert not torch.equal(first.train_mask, other.train_mask)
+
+
+def test_label_sets_are_split_by_shares_and_get_spectral_features(shared_data):
+    data = load("ppi_multilabel", shared_data, seed=0)
+    total = len(data.y)
+    assert [round(size / total, 1) for size in sizes(data)] == [0.5, 0.1, 0.4]
+    assert data.x.shape[0] == total
+    assert data.x.shape[1] > 8
 
 
 def test_chameleon_has_ten_stored_splits(shared_data):
@@ -247,8 +277,8 @@ def test_absent_and_not_to_be_downloaded(tmp_path, no_user_data):
     ("call", "words"),
     [
         (lambda: load("corra"), "did you mean 'cora'"),
-        (lambda: load("../../etc/passwd"), "known: cora"),
-        (lambda: load(None), "known: cora"),
+        (lambda: load("../../etc/passwd"), "data sets: cora"),
+        (lambda: load(None), "data sets: cora"),
         (lambda: load("cora", split="best"), "split is 'best'"),
         (lambda: load("cora", "/no/such/folder"), "is not a folder"),
         (lambda: get("synthetic"), "nothing to get"),
@@ -263,7 +293,7 @@ def test_bad_requests(call, words):
 
 def test_every_set_is_listed():
     assert NAMES[:3] == ["cora", "citeseer", "pubmed"]
-    assert len(NAMES) == 13
+    assert len(NAMES) == 21
     assert info("Cora").name == "cora"
     assert info("synthetic").where_found == "generated"
     assert info("cora").where_found is None

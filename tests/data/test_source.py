@@ -130,7 +130,7 @@ def test_a_folder_that_is_no_data_set_needs_no_slash(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("dataset", ["x" * 5000, "./" + "x" * 5000, "a\0b", "./a\0b"])
 def test_names_that_no_folder_can_have(dataset):
-    with pytest.raises(InputError, match=r"no data set|does not exist"):
+    with pytest.raises(InputError, match=r"no data set or folder|does not exist"):
         GraphSource(dataset).load()
 
 

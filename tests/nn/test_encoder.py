@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from lgdgcn.errors import InputError
 from lgdgcn.nn import PropagationEncoder, normalized_adjacency
 from lgdgcn.nn.dropout import RandomStreams
 from lgdgcn.nn.propagation import mean_of_hops, propagate
@@ -81,3 +82,43 @@ def test_a_feature_that_is_the_same_everywhere_has_no_spread():
     network.begin(x, graph)
     assert network.input_scale[1] == 0
     assert network.input_scale.isfinite().all()
+
+
+def dense(graph, nodes):
+    """The matrix of a propagator, entry by entry."""
+    matrix = torch.zeros(nodes, nodes, dtype=torch.float64)
+    for row in range(nodes):
+        for entry in range(int(graph.row_ptr[row]), int(graph.row_ptr[row + 1])):
+            matrix[row, graph.column[entry]] += graph.value[entry]
+    return matrix
+
+
+@pytest.mark.parametrize("hops", [0, 1, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_every_hop_may_have_a_matrix_of_its_own(hops, sparse):
+    x, graph = case()
+    network = encoder(hops=hops, hop_weights="separate").double().eval()
+    matrix, kept = dense(graph, len(x)), 0.6 * x
+    by_hop = network.weight.view(5, hops + 1, 8)
+    wanted = network.bias + sum(
+        torch.linalg.matrix_power(matrix, hop) @ kept @ by_hop[:, hop] for hop in range(hops + 1)
+    )
+    found = network(x.to_sparse_csr() if sparse else x, graph, 1)
+    torch.testing.assert_close(found[0], wanted.relu())
+
+
+def test_hops_apart_need_hidden_channels():
+    with pytest.raises(InputError, match="hop_weights is separate"):
+        encoder(order="features", hop_weights="separate")
+
+
+def test_deeper_layers_read_a_node_and_its_neighbours_apart():
+    x, graph = case()
+    network = encoder(hops=1, layers=3).double().eval()
+    matrix = dense(graph, len(x))
+    h = encoder(hops=1).double().eval()(x, graph, 1)[0]
+    for layer in network.deeper:
+        own, neighbours = layer.weight.chunk(2, -1)
+        h = (h @ own + matrix @ h @ neighbours + layer.bias).relu()
+    network.load_state_dict(encoder(hops=1).double().state_dict(), strict=False)
+    torch.testing.assert_close(network(x, graph, 1)[0], h)

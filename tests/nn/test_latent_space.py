@@ -98,7 +98,9 @@ def test_fewer_nodes_than_dimensions_keep_a_positive_definite_precision(
     units = torch.nn.functional.normalize(torch.rand(nodes, 2, size), dim=-1)
     space.update(units)
     assert space.space_loss(units).isfinite()
-    assert (torch.linalg.eigvalsh(precision_matrix(space.cov, precision).double()) > 0).all()
+    values = torch.linalg.eigvalsh(precision_matrix(space.cov, precision).double())
+    # entries as large as the largest of these are rounded
+    assert (values > -torch.finfo(torch.float32).eps * values.amax()).all()
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

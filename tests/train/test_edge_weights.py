@@ -7,9 +7,17 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.validate import canonical
+from lgdgcn.edges.explain import without_pairs
+from lgdgcn.edges.pairs import find_pairs
+from lgdgcn.errors import InputError
+from lgdgcn.estimator import LGDClassifier
+from lgdgcn.kernels.graph import edge_weights
+from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
-from lgdgcn.train.seeds import train_seed
-from lgdgcn.train.trained import prepared
+from lgdgcn.train.seeds import train_seed, train_seeds
+from lgdgcn.train.state import Member
+from lgdgcn.train.trained import hold_once, prepared, prepared_alike
+from lgdgcn.train.trainer import Trainer
 
 CPU = torch.device("cpu")
 
@@ -72,3 +80,80 @@ def test_a_trained_model_uses_the_weights_of_the_graph_it_predicts():
     first, second = network(noisy()).logits, network(noisy(weighed=False)).logits
     assert not torch.allclose(first, second)
     assert torch.equal(first, network(noisy()).logits)
+
+
+# Copies of the edges, which by themselves would lose the weights
+
+
+WEIGHING = [name for name in MODELS if name not in ("mlp", "gat", "monet", "disengcn")]
+
+
+@pytest.mark.parametrize("model", WEIGHING)
+def test_members_of_a_population_use_them_as_each_alone(model):
+    """Two splits side by side: every member's scores and weights are those of its own training."""
+    graphs = [noisy(), noisy()]
+    other = graphs[1]
+    other.train_mask, other.val_mask = other.val_mask, other.train_mask
+    settings = resolve(preset("", model), {"scaling": "none", "epochs": 3})
+    together, _ = train_seeds(lambda seed: graphs[seed], settings, model, range(2), CPU)
+    for seed, graph in enumerate(graphs):
+        alone, _ = train_seed(graph, settings, model, seed, CPU)
+        assert together[seed].scores == alone.scores
+        del (plain := graph.clone()).edge_weight
+        logits = [train_seed(g, settings, model, seed, CPU)[1](g).logits for g in (graph, plain)]
+        assert not torch.allclose(*logits, atol=1e-4)
+
+
+def test_splits_of_one_graph_share_weights_and_refuse_others():
+    ready = prepared_alike([noisy(), noisy()], Settings(scaling="none"), CPU)
+    assert all(edge_weights(graph.edge_index) is not None for graph in ready)
+    with pytest.raises(InputError, match="graphs differ"):
+        hold_once([noisy(), noisy(scale=2.0)])
+    with pytest.raises(InputError, match="graphs differ"):
+        hold_once([noisy(), noisy(weighed=False)])
+
+
+def test_a_copy_of_a_prepared_graph_keeps_them():
+    settings = resolve(preset("", "gcn"), {"epochs": 2})
+    ready = prepared(noisy(), settings, CPU)
+    copied = ready.clone()
+    assert edge_weights(copied.edge_index) is None  # what is to be made good
+    logits = []
+    for graph in (ready, copied):
+        trainer = Trainer(graph, [Member(settings, 0)], "gcn")
+        trainer.train()
+        assert edge_weights(trainer.edge_index) is not None
+        logits.append(trainer.model(0).eval()(graph.x, graph.edge_index))
+    assert torch.equal(*logits)
+    _, network = trained(noisy(), "gcn", epochs=2)
+    ready = prepared(noisy(), network.settings, CPU, scaling=network.scaling)
+    assert torch.equal(network.run(ready.clone()).logits, network.run(ready).logits)
+
+
+def test_a_graph_without_some_edges_keeps_the_others_weights():
+    graph = noisy()
+    pairs = find_pairs(graph.edge_index, 80)
+    removed = np.zeros(graph.edge_index.size(1) // 2, dtype=bool)
+    removed[:5] = True
+    rest = without_pairs(graph, pairs, removed)
+    assert rest.edge_weight.numel() == rest.edge_index.size(1) < graph.edge_index.size(1)
+    known = dict(zip(map(tuple, graph.edge_index.t().tolist()), graph.edge_weight, strict=True))
+    kept = zip(map(tuple, rest.edge_index.t().tolist()), rest.edge_weight, strict=True)
+    assert all(known[edge] == weight for edge, weight in kept)
+    _, network = trained(graph, "gcn", epochs=3)
+    del (plain := rest.clone()).edge_weight
+    assert not torch.allclose(network(rest).logits, network(plain).logits)
+
+
+def test_the_estimator_uses_them_for_all_nodes_and_some():
+    graph = noisy()
+    given = Data(**{k: graph[k] for k in ("x", "y", "edge_index", "edge_weight")})
+    model = LGDClassifier(graph=given, epochs=60, budget="none", random_state=0)
+    nodes = np.flatnonzero(graph.train_mask | graph.val_mask)
+    model.fit(nodes, graph.y[nodes].numpy())
+    asked = np.flatnonzero(graph.test_mask)
+    assert model.score(asked, graph.y[asked].numpy()) >= 0.95
+    by_number, by_graph = model.predict_proba(asked), model.predict_proba(given)[asked]
+    np.testing.assert_allclose(by_number, by_graph, rtol=1e-5)
+    plain = Data(**{k: graph[k] for k in ("x", "y", "edge_index")})
+    assert not np.allclose(model.predict_proba(plain)[asked], by_number, atol=1e-3)

@@ -145,6 +145,20 @@ def test_sparse_features_are_scaled_alike():
     assert not found.to_dense()[4].any()
 
 
+@pytest.mark.parametrize("features", [2000, 4000])
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5])
+def test_large_features_that_are_mostly_zero_are_made_sparse(features, share):
+    data = toy_graph(features=features)
+    data.x = data.x * (torch.rand(data.x.shape) < share)
+    before = data.x.clone()
+    found = prepared(data, Settings(normalize_features=False), CPU).x
+    is_large = data.x.numel() >= 100_000
+    assert (found.layout == torch.sparse_csr) == (is_large and share < 0.1)
+    assert torch.equal(found.to_dense(), before)
+    assert torch.equal(data.x, before)
+    assert data.x.layout == torch.strided
+
+
 def test_another_number_of_features(trained):
     with pytest.raises(InputError, match="5 features, the model was trained with 12"):
         trained(toy_graph(features=5))

@@ -18,7 +18,7 @@ from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.runtime import select_device
 from lgdgcn.storage import check_target, make_folder, write_json
 
-__all__ = ["bench"]
+__all__ = ["bench", "check_options"]
 
 
 def bench(
@@ -57,6 +57,23 @@ def bench(
         sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
         _print(report)
+
+
+def check_options(
+    scale: bool,
+    size: str | None,
+    layers: int | None,
+    scaling: bool,
+    nodes: int | None,
+    edges: int | None,
+    graphs: Path | None,
+) -> bool:
+    """Whether large graphs are measured, which have options of their own."""
+    if scale and (size is not None or layers is not None or scaling):
+        raise InputError("--scale has sizes of its own; leave out --size, --layers and --scaling")
+    if not scale and any(option is not None for option in (nodes, edges, graphs)):
+        raise InputError("--nodes, --edges and --graphs are options of --scale; add it")
+    return scale
 
 
 def _size_at_hand() -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lgdgcn.train.state import EpochReport, Member
 
 __all__ = [
+    "duration",
     "epoch_progress",
     "out",
     "percent",
@@ -162,6 +163,9 @@ def work_progress(what: str, unit: str) -> Iterator[Advance]:
         def advance(done: int, share: float | None) -> None:
             rate = done / max(time.monotonic() - begin, 1e-9)
             note = f"{done:,} {unit}, {rate:,.0f} a second"
+            if share is not None and 0.01 < share < 1:
+                left = (time.monotonic() - begin) * (1 - share) / share
+                note += f", {duration(left)} left"
             total = None if share is None else 1.0
             progress.update(task, completed=share or 0.0, total=total, note=note)
 
@@ -175,6 +179,19 @@ def work_progress(what: str, unit: str) -> Iterator[Advance]:
             timer.join()  # it may be showing the bar just now
             if progress.live.is_started:
                 progress.stop()
+
+
+def duration(seconds: float) -> str:
+    """A time for a progress bar.
+
+    Example:
+        >>> duration(7.4), duration(754), duration(8000)
+        ('7 s', '12 min 34 s', '2 h 13 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 @contextmanager

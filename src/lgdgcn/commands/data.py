@@ -9,11 +9,14 @@ from lgdgcn.errors import InputError
 from lgdgcn.storage import write_text
 
 if TYPE_CHECKING:  # what takes long to import is not needed for a list
+    from lgdgcn.data.columns import ColumnSummary
     from lgdgcn.data.source import GraphSource
 
-__all__ = ["check_folder", "get_set", "list_sets", "show_info"]
+__all__ = ["check_folder", "get_set", "list_sets", "pack_folder", "show_info"]
 
+PIECE = 1 << 20  # nodes of a packed graph that are looked at at a time
 NAME, EXAMPLE = 24, 30  # letters, so that a table of columns fits a terminal
+MOST_COLUMNS = 40  # that a table of columns names
 
 
 def list_sets() -> None:
@@ -53,6 +56,9 @@ def check_folder(source: "GraphSource", *, write: bool) -> None:
             f"{source.dataset[:200]} is no folder; give one with edges.csv and nodes.csv, or see "
             "lgdgcn data info"
         )
+    if source.is_packed:
+        _check_packed(source, write=write)
+        return
     folder, text = Path(source.dataset), ""
     file = folder / GRAPH_FILE
     if write and file.exists():
@@ -61,8 +67,9 @@ def check_folder(source: "GraphSource", *, write: bool) -> None:
     if columns:
         rows = [
             [_cut(c.name, NAME), c.role, _share(c.blank + c.odd, c.rows), _cut(c.example, EXAMPLE)]
-            for c in columns
+            for c in columns[:MOST_COLUMNS]
         ]
+        rows += _more_rows(columns[MOST_COLUMNS:])
         print_table("columns of the nodes", ["column", "role", "blank", "example"], rows, 4)
         text = proposal(columns)
     show_info(source)
@@ -71,9 +78,76 @@ def check_folder(source: "GraphSource", *, write: bool) -> None:
         out.print(f"written: {file}", soft_wrap=True)
     elif file.exists():
         out.print(f"roles are those of {file}", soft_wrap=True)
+    elif len(columns) > MOST_COLUMNS:
+        out.print(f"to change a role, let --write write {file} and edit it", soft_wrap=True)
     elif text:
         out.print(f"to change a role, write {file} (--write writes this):\n", soft_wrap=True)
         out.print(text, soft_wrap=True)
+
+
+def _more_rows(columns: "list[ColumnSummary]") -> list[list[str]]:
+    """One row for all further columns of a role."""
+    roles = dict.fromkeys(c.role for c in columns)
+    rows = []
+    for role in roles:
+        own = [c for c in columns if c.role == role]
+        share = _share(sum(c.blank + c.odd for c in own), sum(c.rows for c in own))
+        rows.append([f"… {len(own):,} more", role, share, _cut(own[0].example, EXAMPLE)])
+    return rows
+
+
+def _check_packed(source: "GraphSource", *, write: bool) -> None:
+    """Compare every byte of a packed graph with its manifest, then describe it."""
+    from lgdgcn.data.packed import PackedGraph
+
+    if write:
+        raise InputError(
+            f"{source.dataset} is packed: the roles of its columns are fixed; write graph.toml in "
+            "the folder it is from, and pack that again"
+        )
+    graph = PackedGraph.open(source.dataset, verify="hashes")
+    show_info(source)
+    said = f"{len(graph.manifest.files)} files are what was packed"
+    out.print(f"{said} (version {graph.manifest.package} of lgdgcn)", soft_wrap=True)
+
+
+def pack_folder(
+    source: "GraphSource",
+    target: Path,
+    *,
+    memory: str | None,
+    like: Path | None,
+    half: bool,
+    overwrite: bool,
+) -> None:
+    """Pack a user's folder and say what came of it."""
+    from lgdgcn.data.packing import pack
+
+    if not source.is_folder or source.is_packed:
+        raise InputError(
+            f"{source.dataset[:200]} is no folder of tables; give one with edges.csv and nodes.csv"
+        )
+    made = [name for name in (source.features or "").split(",") if name]
+    if structural := [name for name in made if not name.startswith("text:")]:
+        raise InputError(
+            f"--features {structural[0][:50]} is made when a packed graph is read: give it to "
+            "lgdgcn train; here text:COLUMN is understood"
+        )
+    encoding = None
+    if like is not None:
+        from lgdgcn.data.encoding import Encoding
+        from lgdgcn.train.checkpoint import load_weights
+        from lgdgcn.train.run_folder import RunFolder
+
+        saved = load_weights(RunFolder(like).model)[1].get("encoding")
+        if saved is None:
+            raise InputError(f"--like {like}: its model was not trained on columns of a table")
+        encoding = Encoding.from_dict(saved)
+    graph = pack(source.dataset, target, source.roles, encoding, memory, half, overwrite)
+    size = sum(entry.bytes for entry in graph.manifest.files.values())
+    edges = f"{graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges"
+    out.print(f"{edges}, {graph.num_features:,} features, {size / 1e6:,.1f} MB: {target}",
+              soft_wrap=True)  # fmt: skip
 
 
 def _cut(text: str, most: int) -> str:
@@ -90,9 +164,15 @@ def show_info(source: "GraphSource") -> None:
     """Print what a graph holds, with the split that training would use."""
     import torch
 
+    from lgdgcn.config import AUTO, auto_scaling
     from lgdgcn.data.labels import UntrainableError
+    from lgdgcn.data.scaling import fit_scaling
+    from lgdgcn.data.user_graph import NO_LABELS
     from lgdgcn.train.task import Task
 
+    if source.is_packed and (rows := _rows_of_packed(source)):
+        print_table(source.dataset, ["", ""], rows)
+        return
     try:
         data, refused = source.load(require_labels=None), None
     except UntrainableError as error:
@@ -107,19 +187,56 @@ def show_info(source: "GraphSource") -> None:
         ["average degree", f"{degree.double().mean():.2f}"],
         ["isolated nodes", f"{int((degree == 0).sum()):,}"],
         ["features", f"{data.x.size(1):,} ({layout})"],
-        ["labels" if task.multi_label else "classes", str(task.outputs)],
+        ["labels" if task.multi_label else "classes", str(task.outputs) if data.classes else "–"],
         ["train / validation / test", " / ".join(f"{part:,}" for part in parts)],
     ]
     if "edge_weight" in data:
         low, high = (f"{float(end):.3g}" for end in data.edge_weight.aminmax())
         rows.insert(2, ["edge weights", f"{low} to {high}"])
+    if "edge_type" in data:
+        known = int(data.edge_type.any(1).sum()) // 2
+        rows.insert(2, ["edge types", f"{data.edge_type.size(1)} (known of {known:,} edges)"])
     if "y_factor" in data:
         rows.append(["known factors", str(data.y_factor.size(1))])
     print_table(source.dataset, ["", ""], rows)
+    if auto_scaling(source.preset_name):
+        out.print(str(fit_scaling(AUTO, data.x, data.train_mask)), soft_wrap=True)
     if data.get("listed_once"):
-        out.print("edges are listed in one direction: taken in both", soft_wrap=True)
+        said = "edges are listed in one direction: taken in both, as no model here uses direction"
+        out.print(said, soft_wrap=True)
+    if not data.classes and source.is_folder:
+        out.print(f"cannot be trained on: it {NO_LABELS}", soft_wrap=True)
     if refused is not None:
         out.print(f"cannot be trained on: {refused}", soft_wrap=True)
+
+
+def _rows_of_packed(source: "GraphSource") -> list[list[str]]:
+    """What a packed graph holds, piece by piece; nothing if it fits in memory, to look at all."""
+    import numpy as np
+
+    from lgdgcn.data.packed import PackedGraph
+    from lgdgcn.data.packed.whole import memory_of_whole
+    from lgdgcn.runtime import available_memory
+
+    graph = PackedGraph.open(source.dataset)
+    if memory_of_whole(graph) < available_memory() / 2:
+        return []
+    isolated, parts = 0, np.zeros(4, np.int64)
+    for start in range(0, graph.num_nodes, PIECE):
+        degree = np.diff(graph.row_ptr[start : start + PIECE + 1])
+        isolated += int((degree == 0).sum())
+        if graph.split is not None:
+            parts += np.bincount(graph.split[start : start + PIECE], minlength=4)[:4]
+    layout = "sparse" if graph.x_csr is not None else "dense"
+    return [
+        ["nodes", f"{graph.num_nodes:,}"],
+        ["edges", f"{graph.num_edges // 2:,}"],
+        ["average degree", f"{graph.num_edges / graph.num_nodes:.2f}"],
+        ["isolated nodes", f"{isolated:,}"],
+        ["features", f"{graph.num_features:,} ({layout})"],
+        ["labels" if graph.manifest.label == "multi" else "classes", str(len(graph.classes))],
+        ["train / validation / test", " / ".join(f"{int(part):,}" for part in parts[1:])],
+    ]
 
 
 def get_set(name: str) -> None:

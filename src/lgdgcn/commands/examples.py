@@ -1,17 +1,46 @@
 """What ``--help`` shows at the end of each verb."""
 
-__all__ = ["BENCH", "EXPLORE", "MEASURE", "PREDICT", "REPRODUCE", "TRAIN", "TUNE"]
+__all__ = [
+    "BENCH",
+    "EXPLAIN",
+    "EXPLORE",
+    "MEASURE",
+    "PACK",
+    "PREDICT",
+    "REPRODUCE",
+    "START",
+    "TRAIN",
+    "TUNE",
+]
+
+START = """
+With a graph of your own, a folder with edges.csv and nodes.csv:
+
+  lgdgcn data check my-graph/
+
+  lgdgcn train my-graph/ --out runs/mine
+
+  lgdgcn predict runs/mine --proba
+
+  lgdgcn explore runs/mine --open
+"""
 
 TRAIN = """
 Examples:
+
+  lgdgcn train my-graph/ --id key --label genre --ignore notes
+
+  lgdgcn train my-graph/ --budget 5m --metric macro_f1 --seeds 5
+
+  lgdgcn train my-graph/ --factors 3 --epochs 500 --set dropout=0.3
 
   lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
 
   lgdgcn train cora --variant released --seeds 10
 
-  lgdgcn train my-graph/ --factors 3 --epochs 500 --set dropout=0.3 --out runs/mine
-
   lgdgcn train cora --out runs/cora --resume
+
+  lgdgcn train my-graph/ --task edges --out runs/reasons
 """
 
 PREDICT = """
@@ -20,6 +49,8 @@ Examples:
   lgdgcn predict runs/cora-lgdgcn --proba
 
   lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
+
+  lgdgcn predict runs/reasons --edges
 """
 
 MEASURE = """
@@ -30,12 +61,24 @@ Examples:
   lgdgcn measure runs/mine --out mine.json
 """
 
+EXPLAIN = """
+Examples:
+
+  lgdgcn explain runs/cora-lgdgcn
+
+  lgdgcn explain runs/cora-lgdgcn --node 42
+
+  lgdgcn explain runs/mine --edge alice bob --json
+"""
+
 EXPLORE = """
 Examples:
 
   lgdgcn explore runs/cora-lgdgcn --open
 
   lgdgcn explore runs/mine --out mine.html
+
+  lgdgcn explore runs/mine --node alice --hops 2
 """
 
 TUNE = """
@@ -58,6 +101,8 @@ Examples:
   lgdgcn bench --size pubmed --layers 1
 
   lgdgcn bench --scaling --out bench/
+
+  lgdgcn bench --scale --edges 10000000 --out bench/
 """
 
 REPRODUCE = """
@@ -66,4 +111,14 @@ Examples:
   lgdgcn reproduce --quick
 
   lgdgcn reproduce table2 fig-k --device cuda --out runs/paper
+"""
+
+PACK = """
+Examples:
+
+  lgdgcn data pack my-graph/ --out my-graph.lgd
+
+  lgdgcn data pack my-graph/ --out my-graph.lgd --memory 1GB --label genre
+
+  lgdgcn data pack new-graph/ --out new-graph.lgd --like runs/my-graph-lgdgcn
 """

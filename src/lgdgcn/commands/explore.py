@@ -8,36 +8,94 @@ from typing import Any
 
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import steps
-from lgdgcn.commands.finished_run import FinishedRun, open_run
+from lgdgcn.commands.explain import open_reasons
+from lgdgcn.commands.finished_run import FinishedRun, checked_target, open_run, source_of
+from lgdgcn.commands.large import large_graph
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.page import to_page
-from lgdgcn.explorer.payload import check_size, payload
+from lgdgcn.explorer.part import shown_part
+from lgdgcn.explorer.payload import MOST_NODES, check_size, payload
+from lgdgcn.explorer.reasons import reason_payload
 from lgdgcn.storage import write_text
+from lgdgcn.train.part_model import GraphInMemory, PartModel, WholeGraph
 from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["explore"]
 
 
-def explore(run: Path, out: Path | None, *, show: bool, device: str) -> None:
-    """Write the page of a run."""
+def explore(
+    run: Path,
+    out: Path | None,
+    *,
+    node: str | None,
+    hops: int,
+    label: str | None,
+    show: bool,
+    device: str,
+) -> None:
+    """Write the page of a run, or of the part of its graph that is chosen."""
+    if RunFolder(run).reasons.is_file():
+        if node is not None or label is not None:
+            raise InputError("--node and --label are for runs of nodes; leave them out")
+        _explore_reasons(run, out, show=show)
+        return
     finished = open_run(run, device)
     own = RunFolder(run).page
     target = finished.target(out or own, own)
-    check_size(finished.trained, finished.data)
+    graph = large_graph(finished) or GraphInMemory(finished.trained, finished.data)
+    trained, data, note = shown_part(graph, node, hops, label)
+    check_size(trained, data)
+    if note is not None:
+        console.print(note, soft_wrap=True)
     with steps() as progress:
         content = payload(
-            finished.trained,
-            finished.data,
+            trained,
+            data,
             dataset=finished.source.name,
             log=_log(run),
             scores=_scores(finished),
-            measures=_measures(finished, progress),
-            warnings=finished.warnings,
+            measures=_measures(finished, graph, progress),
+            warnings=[*([note] if note else []), *finished.warnings],
+            others=[] if isinstance(trained, PartModel) else finished.other_seeds,
             progress=progress,
         )
         progress("page")
         text = to_page(content)
         write_text(target, text)
+    _finish(target, text, show)
+
+
+def _explore_reasons(run: Path, out: Path | None, *, show: bool) -> None:
+    """Write the page of a run of ``--task edges``."""
+    files = RunFolder(run)
+    source = source_of(files.config)
+    target = checked_target(run, out or files.page, files.page, source)
+    with steps() as progress:
+        progress("reasons")
+        explained = open_reasons(run)
+        check_size(None, explained.data)
+        progress("layout of the graph")
+        scores = _held_back(files)
+        text = to_page(reason_payload(explained, dataset=source.name, scores=scores))
+        write_text(target, text)
+    _finish(target, text, show)
+
+
+def _held_back(files: RunFolder) -> dict[str, float | None]:
+    """Mean scores on known types that were held back, if any were."""
+    try:
+        rows = json.loads(files.result.read_text(encoding="utf-8"))["held_back"]
+        names = ("accuracy", "balanced", "calibration_error")
+        return {
+            f"held-back types: {name}": sum(row[name] for row in rows) / len(rows)
+            for name in names
+            if rows and all(isinstance(row[name], float) for row in rows)
+        }
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}  # the reasons need no scores to be shown
+
+
+def _finish(target: Path, text: str, show: bool) -> None:
     console.print(f"{target} ({len(text) / 1e6:.1f} MB)", soft_wrap=True)
     if show:
         webbrowser.open(target.resolve().as_uri())
@@ -64,7 +122,9 @@ def _scores(finished: FinishedRun) -> dict[str, float | None]:
     return scores
 
 
-def _measures(finished: FinishedRun, progress: Callable[[str], None]) -> list[dict[str, Any]]:
+def _measures(
+    finished: FinishedRun, graph: WholeGraph, progress: Callable[[str], None]
+) -> list[dict[str, Any]]:
     """The rows that ``lgdgcn measure`` has written, or else new ones."""
     file = RunFolder(finished.folder).measures
     if file.is_file():
@@ -76,6 +136,9 @@ def _measures(finished: FinishedRun, progress: Callable[[str], None]) -> list[di
             pass
         raise InputError(f"{file} is damaged; write it again with: lgdgcn measure")
     from lgdgcn.metrics.controls import measure
+    from lgdgcn.metrics.sampled import Sample
 
     progress("measures")
-    return [dict(row) for row in measure(finished.trained, finished.data)]
+    if isinstance(graph, GraphInMemory) and graph.rows.num_nodes <= MOST_NODES:
+        return [dict(row) for row in measure(graph.trained, graph.data)]
+    return [dict(row) for row in Sample.of(graph).measure()]

@@ -3,6 +3,8 @@
 import os
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,9 +12,10 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from lgdgcn.data.packed import is_packed
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError, LGDNote, LGDWarning
 from lgdgcn.runtime import select_device, set_threads
 from lgdgcn.storage import check_target, plain_file
 from lgdgcn.train.finished import check_model_is_of_result
@@ -20,9 +23,18 @@ from lgdgcn.train.run_files import read_config, read_result
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["FinishedRun", "open_run"]
+__all__ = ["FinishedRun", "checked_target", "open_run", "source_of", "told_before"]
 
 _OF_A_SEED = re.compile(r"seed [0-9]+: ")
+
+
+@contextmanager
+def told_before() -> Iterator[None]:
+    """Read a run's own graph without a word on how: its training has said all that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LGDNote)
+        warnings.filterwarnings("ignore", "no split was given", LGDWarning)
+        yield
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,15 @@ class FinishedRun:
         return best
 
     @cached_property
+    def other_seeds(self) -> list[TrainedModel]:
+        """The models of the seeds that were not best, as far as they are kept."""
+        files = RunFolder(self.folder)
+        seeds = [run["seed"] for run in self.result["runs"] if run != self.best_run]
+        device = next(self.trained.model.parameters()).device
+        kept = [file for seed in seeds if (file := files.seed_model(seed)).is_file()]
+        return [TrainedModel.load(file, device) for file in kept]
+
+    @cached_property
     def warnings(self) -> list[str]:
         """What ``result.json`` says a reader should know of the model that was kept.
 
@@ -69,7 +90,8 @@ class FinishedRun:
     def data(self) -> Data:
         """The run's own graph, with the split that the model was trained on."""
         seed = self.best_run["seed"] if self.source.varies_with_seed else 0
-        data = self.source.load(seed, encoding=self.trained.encoding)
+        with told_before():
+            data = self.source.load(seed, encoding=self.trained.encoding)
         if self.best_run.get("data") not in (None, "", fingerprint(data)):
             warnings.warn(
                 f"the data have changed since the run in {self.folder} was trained: what follows "
@@ -87,16 +109,20 @@ class FinishedRun:
             own: The file of this run that the command makes, and may replace.
             graph: The graph that is read, if it is not the run's.
         """
-        graph = graph or self.source
-        for file in (out, Path(os.path.realpath(out))):
-            mine = own is not None and file.name == own.name and RunFolder(self.folder).owns(file)
-            if mine:
-                plain_file(file)
-            elif _is_of_a_run(file):
-                raise InputError(f"--out {out} is a file of a run; choose another name")
-            if graph.is_folder and _is_of_a_graph(file, Path(graph.dataset)):
-                raise InputError(f"--out {out} is a file of the graph; choose another name")
-        return check_target(out)
+        return checked_target(self.folder, out, own, graph or self.source)
+
+
+def checked_target(run: Path, out: Path, own: Path | None, graph: GraphSource) -> Path:
+    """Check a file that a command on a run writes; see :meth:`FinishedRun.target`."""
+    for file in (out, Path(os.path.realpath(out))):
+        mine = own is not None and file.name == own.name and RunFolder(run).owns(file)
+        if mine:
+            plain_file(file)
+        elif _is_of_a_run(file):
+            raise InputError(f"--out {out} is a file of a run; choose another name")
+        if graph.is_folder and _is_of_a_graph(file, Path(graph.dataset)):
+            raise InputError(f"--out {out} is a file of the graph; choose another name")
+    return check_target(out)
 
 
 def _is_of_a_run(file: Path) -> bool:
@@ -111,7 +137,7 @@ def _is_of_a_run(file: Path) -> bool:
 
 
 def _is_of_a_graph(file: Path, folder: Path) -> bool:
-    table = file.name.partition(".")[0] in ("nodes", "edges")
+    table = file.name.partition(".")[0] in ("nodes", "edges") or is_packed(folder)
     return table and os.path.realpath(file.parent) == os.path.realpath(folder)
 
 
@@ -126,17 +152,23 @@ def open_run(folder: Path, device: str) -> FinishedRun:
         InputError: There is no finished run, or it is damaged.
     """
     files = RunFolder(folder)
+    if files.reasons.is_file():
+        raise InputError(
+            f"{folder} holds reasons of edges, not a model of nodes: see them with lgdgcn explain "
+            f"{folder}, explore, or predict --edges, or train without --task edges"
+        )
     if not files.model.is_file():
         message = f"{folder} holds no finished run; train one with: lgdgcn train --out {folder}"
         raise InputError(message)
-    source = _source(files.config)
+    source = source_of(files.config)
     set_threads()
     trained = TrainedModel.load(files.model, select_device(device))
     check_model_is_of_result(files)
     return FinishedRun(folder, source, trained)
 
 
-def _source(config: Path) -> GraphSource:
+def source_of(config: Path) -> GraphSource:
+    """The graph that a run's ``config.toml`` names."""
     saved = read_config(config)["run"]
     options = {key: saved.get(key) for key in ("root", "features", "label", "id")}
     ignore = saved.get("ignore", [])

@@ -2,16 +2,22 @@
 
 from pathlib import Path
 
+from torch_geometric.data import Data
+
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, print_warning, steps
 from lgdgcn.commands.finished_run import open_run
+from lgdgcn.commands.large import large_graph
 from lgdgcn.metrics.controls import Row, measure
+from lgdgcn.metrics.sampled import Sample
 from lgdgcn.storage import write_json
+from lgdgcn.train.part_model import GraphInMemory
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import routing_warning, told_of_training, usage_warning
 
 __all__ = ["measure_run"]
 
+MOST_WHOLE = 200_000  # nodes of a graph in memory that is measured whole
 ARROWS = {"higher": "↑", "lower": "↓", "none": ""}
 
 
@@ -20,15 +26,25 @@ def measure_run(run: Path, out: Path | None, *, device: str) -> None:
     finished = open_run(run, device)
     own = RunFolder(run).measures
     target = finished.target(out or own, own)
+    graph = large_graph(finished) or finished.data
+    note = None
     with steps() as progress:
         progress("measures")
-        rows = measure(finished.trained, finished.data)
+        if isinstance(graph, Data) and graph.x.size(0) <= MOST_WHOLE:
+            rows, output = measure(finished.trained, graph), finished.trained(graph)
+        else:
+            if isinstance(graph, Data):
+                graph = GraphInMemory(finished.trained, graph)
+            sample = Sample.of(graph)
+            rows, output, note = sample.measure(), sample.output(), sample.note
     write_json(target, rows)
     settings = finished.trained.settings
     _print(f"{finished.source.name}: {settings.factors} factors", rows)
+    if note is not None:
+        console.print(note, soft_wrap=True)
     values = {row["name"]: row["value"] for row in rows}
     unrouted = routing_warning(values.get("routing_entropy"), settings)
-    unused = usage_warning(finished.trained, finished.trained(finished.data))
+    unused = usage_warning(finished.trained, output)
     for warning in dict.fromkeys([*told_of_training(finished.warnings), unrouted, unused]):
         if warning:
             print_warning(warning)

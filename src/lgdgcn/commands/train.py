@@ -2,18 +2,22 @@
 
 import os
 import re
+import time
 from collections.abc import Callable
-from functools import lru_cache
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
+from lgdgcn import __version__
+from lgdgcn.commands.batching import follow, graph_loader, in_batches, several_ranks
 from lgdgcn.commands.console import (
     epoch_progress,
     out,
 )
+from lgdgcn.commands.second_process import SecondSearch, can_share, half_of_the_threads
 from lgdgcn.commands.train_table import print_notes, print_results
 from lgdgcn.config import (
     AUTO,
@@ -36,24 +40,28 @@ from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import (
     StopRequest,
     keep_freed_memory,
-    select_device,
     set_threads,
     stop_on_signals,
 )
 from lgdgcn.train import checkpoint
-from lgdgcn.train.auto_factors import FOUND, find_factors, least_factors
+from lgdgcn.train.auto_factors import FOUND, find_factors
+from lgdgcn.train.candidates import BASELINES, candidates, seconds_of
 from lgdgcn.train.finished import finished_result, remove_checkpoints
-from lgdgcn.train.memory import check_memory
 from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.portfolio import Candidate, Choice, choose_settings
+from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import routing_warning, usage_warning
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["default_folder", "train"]
+__all__ = ["default_folder", "run_header", "train"]
 
 Result = dict[str, Any]
+
+OURS = 2 / 3  # share of the time for our settings, if baselines' are not tried in a second process
+LONG = 60.0  # seconds; with more, the search goes on after the portfolio
 
 # settings that comparisons share
 SHARED = ("epochs", "patience", "checkpoint_every", "metric", "class_weights")
@@ -73,6 +81,7 @@ def train(
     resume: bool,
     overwrite: bool,
     compare: list[str],
+    budget: str,
 ) -> None:
     """Train a model and, on the same graph, those it is compared with; print the table."""
     if seeds < 1:
@@ -80,6 +89,7 @@ def train(
     for name, known in [(model, (*MODELS,)), *((one, (*MODELS, *VARIANTS)) for one in compare)]:
         if name not in known:
             raise InputError(f"model is {name!r}; choose from {', '.join(known)}")
+    limit = seconds_of(budget)
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other; leave out one of them")
     own = {**(from_toml(config) if config else {}), **parse_assignments(assignments)}
@@ -87,6 +97,40 @@ def train(
         own["variant"] = variant
     for name, value in own.items():
         check_value(name, value)
+    with several_ranks(device, own, compare) as (ranks, where):
+        ranks.check_same({"settings": (own, model, seeds, __version__)})
+        if not ranks.is_first:
+            follow(graph_loader(source, own.get("batch_size", 0)), model, seeds, where)
+            return
+        if ranks.restarts:  # they go on, whatever the command says
+            begun = _begun(folder, source.name, model, own.get("variant"))
+            folder, resume, overwrite = begun or folder, begun is not None, False
+        _lead(source, model, own, seeds, config, where, folder, resume, overwrite, compare, limit)
+
+
+def _begun(folder: Path | None, name: str, model: str, variant: str | None) -> Path | None:
+    """The folder of the run that was begun before a restart, if it has got so far."""
+    try:
+        path = folder or default_folder(name, model, variant, resume=True)
+    except InputError:
+        return None
+    return path if RunFolder(path).config.is_file() else None
+
+
+def _lead(
+    source: GraphSource,
+    model: str,
+    own: Result,
+    seeds: int,
+    config: Path | None,
+    where: torch.device,
+    folder: Path | None,
+    resume: bool,
+    overwrite: bool,
+    compare: list[str],
+    limit: float | None,
+) -> None:
+    """Train as the only process, or as the one that writes the run folder."""
     path = folder or default_folder(source.name, model, own.get("variant"), resume)
     run = RunFolder(path, resume=resume, overwrite=overwrite)
     beside = {other: run.compared(other) for other in compare}
@@ -94,38 +138,49 @@ def train(
         if config is not None and not resume and one.config.is_file():
             _refuse_to_replace(config, one)
         one.check()
-    where = select_device(device)
     set_threads()
     keep_freed_memory()
     shared = {key: value for key, value in own.items() if key in SHARED}
-    read = lru_cache(maxsize=2)(source.load)
-
-    def load(seed: int) -> Data:
-        return read(seed if source.varies_with_seed else 0)
+    load = graph_loader(source, own.get("batch_size", 0))
 
     # what cannot be used, or is too large, is refused before the run folder is touched
     multi_label = load(0).y.dim() == 2
     used = own.get("variant") or (_variant_of(run) if resume else None) or default_variant(model)
     shipped = preset(source.preset_name, model, used, multi_label=multi_label)
-    unknown = auto_scaling(source.preset_name)
-    settings = resolve({"variant": used}, shipped, unknown, with_fitting_width(shipped, own))
-    if unknown:  # no model has a scaling that was chosen for this graph: all have the same
+
+    def to_try(name: str, given: Result, variant: str | None = None) -> list[Candidate]:
+        graph = source.preset_name
+        found = candidates(graph, name, given, variant=variant, multi_label=multi_label)
+        return found if limit is not None else found[:1]
+
+    tried = to_try(model, with_fitting_width(shipped, own), used)
+    settings = tried[0].settings
+    if auto_scaling(source.preset_name):  # nobody chose one for this graph: all have the same
         shared = {"scaling": settings.feature_scaling, **shared}
     chosen = choose_metric(load(0), settings.metric)
-    check_memory(load(0), [least_factors(settings, model)], model, where)
+    tried = in_batches(tried, load(0), model, where)
     if settings.scaling == AUTO:
         out.print(str(fit_scaling(AUTO, load(0).x, load(0).train_mask)), soft_wrap=True)
+    rivals: list[Candidate] = []
+    if limit is not None and len(tried) > 1 and not compare and model == "lgdgcn":
+        rivals = [one for name in BASELINES for one in to_try(name, shared)]
     results = []
     try:
-        with stop_on_signals() as stop, run:
-            results.append(_train_one(source, load, model, settings, seeds, where, run, stop))
+        with stop_on_signals() as stop, run, ExitStack() as also:
+            common = (source, load, seeds, where, stop)
+            second = None
+            is_new = not run.config.is_file()
+            if rivals and limit is not None and is_new and can_share(load(0), where):
+                second = also.enter_context(SecondSearch(rivals, load(0), limit))
+            results.append(_train_one(*common, tried, run, limit, 1.0 if second else OURS))
             for name, inner in beside.items():
                 other = name.partition("-")[0]
                 found = _compared(source.preset_name, name, own.get("variant"), multi_label)
-                others = resolve(found, shared)
                 with inner:
-                    result = _train_one(source, load, other, others, seeds, where, inner, stop)
-                    results.append(result)
+                    others = to_try(other, shared, found.get("variant"))
+                    results.append(_train_one(*common, others, inner, limit))
+            if rivals and limit is not None:
+                results.append(_best_baseline(common, run, rivals, limit, second))
     except StoppedError as error:
         message = f"{error}; saved, repeat the command with --resume --out {path} to go on"
         raise StoppedError(message, error.exit_code) from None
@@ -134,6 +189,31 @@ def train(
     if not own and source.dataset.lower() == source.name:
         print_notes(source.preset_name, results, multi_label)
     out.print(f"run folder: {path}", soft_wrap=True)
+
+
+def _best_baseline(
+    common: tuple[GraphSource, Callable[[int], Data], int, torch.device, StopRequest],
+    run: RunFolder,
+    rivals: list[Candidate],
+    limit: float,
+    second: SecondSearch | None,
+) -> Result:
+    """Train the baseline that does best on validation; one that was chosen before stays it."""
+    _, load, _, where, stop = common
+    known = [name for name in BASELINES if run.compared(name).config.is_file()]
+    choice = None
+    if known:
+        rivals = [candidate for candidate in rivals if candidate.model == known[0]]
+    else:
+        choice = second.result(stop) if second else None
+    if choice is None and not known:
+        # with as many threads as a second process has, so that the choice is the same
+        with half_of_the_threads() if can_share(load(0), where) else nullcontext():
+            share = limit * (1 - OURS)
+            choice = choose_settings(rivals, load(0), where, seconds=share, stop=stop)
+    best = rivals[0] if choice is None else choice.best
+    with (folder := run.compared(best.model)):
+        return _train_one(*common, rivals, folder, limit, choice=choice)
 
 
 def _refuse_to_replace(config: Path, folder: RunFolder) -> None:
@@ -189,6 +269,13 @@ def default_folder(dataset: str, model: str, variant: str | None, resume: bool) 
     return unfinished[-1] if resume else path
 
 
+def run_header(source: GraphSource, model: str, seeds: int) -> Result:
+    """What ``config.toml`` says in its table ``[run]``: all that is needed to read the graph."""
+    header = {"dataset": source.address, "model": model, "seeds": seeds, "split": source.split}
+    header |= {"root": source.root} if source.root else {}
+    return header | {key: value for key, value in source.options.items() if key != "split"}
+
+
 def _is_finished(folder: Path) -> bool:
     """Whether nothing is left to do, not even checkpoints to remove."""
     runs = [RunFolder(run) for run in (folder, *(folder / "compared").glob("*"))]
@@ -199,43 +286,68 @@ def _is_finished(folder: Path) -> bool:
 def _train_one(
     source: GraphSource,
     load: Callable[[int], Data],
-    model: str,
-    settings: Settings,
     seeds: int,
     device: torch.device,
-    folder: RunFolder,
     stop: StopRequest,
+    tried: list[Candidate],
+    folder: RunFolder,
+    limit: float | None,
+    share: float = OURS,
+    choice: Choice | None = None,
 ) -> Result:
-    header = {"dataset": source.address, "model": model, "seeds": seeds, "split": source.split}
-    header |= {"root": source.root} if source.root else {}
-    header |= {key: value for key, value in source.options.items() if key != "split"}
+    """Choose settings where there are several to try, then train all seeds with them."""
+    model, settings = (choice.best if choice else tried[0]).model, tried[0].settings
+    header = run_header(source, model, seeds)
     variant = settings.variant if model in ("lgdgcn", "disengcn") else None
     what = {"model": model, "variant": variant}
     found: Result = {}
     if folder.config.is_file():  # the run is resumed, or else the folder would be empty
         saved = read_config(folder.config)
+        if "portfolio" in saved:
+            found["portfolio"] = saved["portfolio"]
+            settings = _chosen_before(tried, saved, folder)
         if "auto_factors" in saved and settings.factors == AUTO:
-            found = {"auto_factors": saved["auto_factors"]}
+            found["auto_factors"] = saved["auto_factors"]
             sizes = {key: saved["settings"].get(key) for key in FOUND}
             settings = resolve(settings.as_dict(), sizes)
         check_same(saved, {"run": header, "settings": settings.as_dict()})
         if folder.result.is_file():
+            Ranks.current().from_first(None)
             return finished_result(folder, load, what, seeds)
     else:
         settings, factors = find_factors(settings, load(0), model, 0, device, stop)
         if factors is not None:
             out.print(str(factors), soft_wrap=True)
-            found = {"auto_factors": factors.as_dict()}
+            found["auto_factors"] = factors.as_dict()
+            sizes = {key: value for key, value in settings.as_dict().items() if key in FOUND}
+            tried = [Candidate(one.model, resolve(one.settings.as_dict(), sizes)) for one in tried]
+        if len(tried) > 1 and limit is not None:
+            choice = choice or _search(tried, load(0), device, limit, share, stop)
+            out.print(f"{MODELS[model].title}: {choice}", soft_wrap=True)
+            settings, found["portfolio"] = choice.best.settings, choice.as_dict()
         config = {"run": header, "settings": settings.as_dict(), **found}
         folder.write_config("\n".join(to_toml(table, values) for table, values in config.items()))
+        for metrics in choice.log if choice else ():  # the search has trained these epochs
+            folder.append_metrics({"seed": 0, **metrics})
+    Ranks.current().from_first(settings)
     with epoch_progress(MODELS[model].title, seeds) as on_epoch:
         runs, trained = train_seeds(
-            load, settings, model, range(seeds), device, folder, on_epoch=on_epoch, stop=stop
+            load,
+            settings,
+            model,
+            range(seeds),
+            device,
+            folder,
+            on_epoch=on_epoch,
+            stop=stop,
+            begun=choice.state if choice else None,
         )
     folder.files()  # refuses links that were made meanwhile
     trained.save(folder.model)
     data = load(0)
-    output = trained(data)
+    # of a graph that is not read whole, only the scores are known
+    whole = data.edge_index is not None
+    output = trained(data) if whole else NodeOutput(torch.empty(0), [])
     result: Result = {
         "dataset": source.dataset,
         **what,
@@ -251,6 +363,44 @@ def _train_one(
     folder.write_result(result)
     remove_checkpoints(folder, seeds)
     return result
+
+
+def _search(
+    tried: list[Candidate],
+    data: Data,
+    device: torch.device,
+    limit: float,
+    share: float,
+    stop: StopRequest,
+) -> Choice:
+    """Choose from the portfolio; with more than the usual time, search on from there.
+
+    All of the time is for us where a second process has half of the cores.
+    """
+    end = time.monotonic() + limit * share
+    with half_of_the_threads() if share == 1 else nullcontext():
+        choice = choose_settings(tried, data, device, seconds=limit * share, stop=stop)
+    if limit <= LONG or not bool(data.val_mask.any()):
+        return choice
+    from lgdgcn.commands.search_on import search_on
+
+    return search_on(choice, data, device, end, stop)
+
+
+def _chosen_before(tried: list[Candidate], saved: Result, folder: RunFolder) -> Settings:
+    """The settings that a run which is resumed has chosen; in what all try alike it agrees."""
+    every = [candidate.settings.as_dict() for candidate in tried]
+    alike = {key: value for key, value in every[0].items() if all(e[key] == value for e in every)}
+    found = saved["settings"]
+    if saved["portfolio"].get("searched"):
+        alike = {key: alike[key] for key in SHARED if key in alike}
+    later = {key: every[0][key] for key in FOUND if every[0]["factors"] == AUTO}  # found by itself
+    if all(key in later or found.get(key) == value for key, value in alike.items()):
+        return resolve(every[0], found, later)
+    raise InputError(
+        f"{folder.config}: settings were chosen from others than are tried now; repeat the "
+        "command as it was given first, or start again with --overwrite"
+    )
 
 
 def _factor_scores(

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from lgdgcn.data import download as _download
-from lgdgcn.data.download import PLANETOID, file_names
+from lgdgcn.data.download import DOWNLOADABLE, PLANETOID, file_names
 from lgdgcn.errors import InputError
 
 __all__ = [
@@ -47,7 +47,15 @@ DATASETS = {
         ("blogcatalog", 5196, 171743, 8189, 6, "single-label"),
         ("flickr", 7575, 239738, 12047, 9, "single-label"),
         ("chameleon_filtered", 890, 8854, 2325, 5, "single-label"),
+        ("wisconsin", 251, 450, 1703, 5, "single-label"),
+        ("actor", 7600, 26659, 932, 5, "single-label"),
+        ("tolokers", 11758, 519000, 10, 2, "single-label"),
+        ("amazon_photo", 7650, 119081, 745, 8, "single-label"),
+        ("dblp_full", 17716, 52867, 1639, 4, "single-label"),
+        ("ppi_multilabel", 3890, 37845, 33, 50, "multi-label"),
         ("karate_club", 34, 78, 34, 4, "single-label"),
+        ("airlines", 352, 3017, 33, 4, "single-label"),
+        ("imdb_links", 4661, 50196, 1256, 3, "single-label"),
         ("lgd_syn_fac4", 1000, 20026, 1000, 64, "multi-label"),
         ("lgd_syn_fac6", 1000, 20115, 1000, 96, "multi-label"),
         ("lgd_syn_fac8", 1000, 19962, 1000, 128, "multi-label"),
@@ -69,7 +77,8 @@ def info(name: str) -> DatasetInfo:
     if known is None:
         close = difflib.get_close_matches(str(name)[:64], DATASETS, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise InputError(f"no data set {str(name)[:64]!r}; {hint}known: {', '.join(DATASETS)}")
+        names = ", ".join(DATASETS)
+        raise InputError(f"no data set or folder {str(name)[:64]!r}; {hint}data sets: {names}")
     where = "generated" if known.name == "synthetic" else locate(known.name)
     return dataclasses.replace(known, where_found=None if where is None else str(where))
 
@@ -117,4 +126,4 @@ def is_available(address: str, root: str | os.PathLike[str] | None = None) -> bo
         root: Folder to look in first.
     """
     name = info(address.partition(":")[0]).name
-    return name == "synthetic" or name in PLANETOID or locate(name, root) is not None
+    return name == "synthetic" or name in DOWNLOADABLE or locate(name, root) is not None

@@ -4,8 +4,9 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from lgdgcn.data.columns import FEATURE_ROLES, Cells, ColumnSummary
+from lgdgcn.data.columns import FEATURE_ROLES, Cells, ColumnSummary, CountedCells
 from lgdgcn.data.encoding import Encoding
+from lgdgcn.data.labels import SPLIT_NAMES
 from lgdgcn.errors import LGDNote
 
 __all__ = ["listed", "tell_columns", "tell_new_values"]
@@ -40,6 +41,10 @@ def tell_columns(path: Path, found: Sequence[ColumnSummary], encoding: Encoding)
 
     for role, what in WHAT.items():
         tell(what, (c for c in found if c.role == role), count)
+    for name in (c.name for c in found if c.role == "category"):
+        values = {value.strip().lower() for value in encoded[name].values}
+        if {"train", "test"} <= values <= SPLIT_NAMES.keys():
+            _warn(path, f"column {name[:40]!r} reads like a split; --split COLUMN makes it one")
     empty = (c for c in found if c.role == "ignore" and c.blank == c.rows)
     tell("columns without a value are not used", empty, lambda c: f"{c.blank} blanks")
     odd = (c for c in found if c.odd and c.role in FEATURE_ROLES)
@@ -56,9 +61,15 @@ def tell_columns(path: Path, found: Sequence[ColumnSummary], encoding: Encoding)
     )
 
 
-def tell_new_values(path: Path, encoding: Encoding, table: Mapping[str, Cells]) -> None:
+def tell_new_values(
+    path: Path, encoding: Encoding, table: Mapping[str, Cells | CountedCells]
+) -> None:
     """Say which categories of a graph to be predicted were not there in training."""
-    unseen = [(column.name, column.unseen(table[column.name])) for column in encoding.columns]
+    unseen = [
+        (column.name, column.unseen(table[column.name]))
+        for column in encoding.columns
+        if column.role == "category"
+    ]
     some = [(name, f"{count} cells") for name, count in unseen if count]
     if some:
         _warn(path, f"values that training has not seen count as none: {listed(some)}")

@@ -6,21 +6,23 @@ guessed here from its cells.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
+from heapq import nsmallest
 from typing import Any
 
 import numpy as np
 
-from lgdgcn.data.names import is_missing, is_number
+from lgdgcn.data.names import as_number, is_missing
 
 __all__ = [
     "FEATURE_ROLES",
     "ROLES",
     "Cells",
     "ColumnSummary",
+    "CountedCells",
     "date_format",
     "kept_values",
     "numbers_of",
@@ -33,6 +35,7 @@ ROLES = ("id", "label", "split", *FEATURE_ROLES, "text", "ignore")
 
 Cells = Sequence[str] | np.ndarray[Any, Any]  # text, or numbers with NaN for blanks
 
+HEAD = 20  # cells that show whether a column may hold dates
 FEW_VALUES = 20  # so many different values are a category, however rare they are
 MOST_VALUES = 50  # that have columns of their own; the others share one
 LONGEST_VALUE = 100  # characters; what is longer is free text
@@ -68,7 +71,34 @@ class ColumnSummary:
     odd_example: str = ""
 
 
-def summary(name: str, cells: Cells, role: str | None = None) -> ColumnSummary:
+@dataclass(frozen=True)
+class CountedCells:
+    """The cells of a column of text, each different one once: there may be more than fit in memory.
+
+    Attributes:
+        values: Cells that are not blank with how often each is there, the first one first; may be
+            gone through several times.
+        head: The first :data:`HEAD` cells that are not blank.
+        rows: How many cells there are, blanks included.
+    """
+
+    values: Iterable[tuple[str, int]]
+    head: Sequence[str]
+    rows: int
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> "CountedCells":
+        """Count the cells of a column."""
+        known = [cell for cell in cells if not is_missing(cell)]
+        return cls(Counter(known).items(), known[:HEAD], len(cells))
+
+    @cached_property
+    def known(self) -> int:
+        """How many cells are not blank."""
+        return sum(count for _, count in self.values)
+
+
+def summary(name: str, cells: Cells | CountedCells, role: str | None = None) -> ColumnSummary:
     """Look at the cells of a column, whose role is guessed where it is not given.
 
     Example:
@@ -82,44 +112,54 @@ odd_example='unknown')
         blank = len(cells) - int(there.sum())
         role = role or ("number" if there.any() else "ignore")
         return ColumnSummary(name, role, len(cells), blank, 0, example)
-    known = [cell for cell in cells if not is_missing(cell)]
-    role = role or _guessed(known)
-    parse = parser(role, date_format(known) if role == "date" else "")
-    odd = [] if parse is None else [cell for cell in known if parse(cell) is None]
-    example = next((cell for cell in known if parse is None or parse(cell) is not None), "")
-    blank = len(cells) - len(known)
-    return ColumnSummary(name, role, len(cells), blank, len(odd), example, odd[0] if odd else "")
+    counted = cells if isinstance(cells, CountedCells) else CountedCells.of(cells)
+    role = role or _guessed(counted)
+    parse = parser(role, date_format(counted) if role == "date" else "")
+    odd, example, odd_example = 0, "", ""
+    for cell, count in counted.values:
+        fits = parse is None or parse(cell) is not None
+        odd += 0 if fits else count
+        example = example or (cell if fits else "")
+        odd_example = odd_example or ("" if fits else cell)
+    blank = counted.rows - counted.known
+    return ColumnSummary(name, role, counted.rows, blank, odd, example, odd_example)
 
 
-def _guessed(known: Sequence[str]) -> str:
-    """The role of cells of which none is blank."""
+def _guessed(cells: CountedCells) -> str:
+    """The role of a column."""
+    known = cells.known
     if not known:
         return "ignore"
-    others = Counter(cell for cell in known if not is_number(cell, finite=True))
-    numbers = 1 - others.total() / len(known)
-    if numbers >= ENOUGH_NUMBERS or (numbers >= 0.5 and len(others) <= 3):
+    others = other_values = values = words = longest = 0
+    for cell, count in cells.values:
+        if as_number(cell) is None:
+            others += count
+            other_values += 1
+        values += 1
+        words += count * len(cell.split())
+        longest = max(longest, len(cell))
+    numbers = 1 - others / known
+    if numbers >= ENOUGH_NUMBERS or (numbers >= 0.5 and other_values <= 3):
         return "number"
-    if all(cell.strip().lower() in BOOLEANS for cell in known):
+    if all(cell.strip().lower() in BOOLEANS for cell, _ in cells.values):
         return "boolean"
-    if date_format(known):
+    if date_format(cells):
         return "date"
-    values = Counter(known)
-    mostly_distinct = len(values) > len(known) / 2
-    wordy = sum(len(cell.split()) for cell in known) / len(known) >= 3
-    if max(map(len, values)) > LONGEST_VALUE or (mostly_distinct and wordy):
+    mostly_distinct = values > known / 2
+    if longest > LONGEST_VALUE or (mostly_distinct and words / known >= 3):
         return "text"
-    kept = sum(values[value] for value in kept_values(known))
+    own = set(kept_values(cells))
+    kept = sum(count for cell, count in cells.values if cell in own)
     # a column of names, in which hardly any value comes again, says nothing of other nodes
-    return "category" if kept >= len(known) / 10 else "text"
+    return "category" if kept >= known / 10 else "text"
 
 
-def kept_values(known: Sequence[str]) -> list[str]:
+def kept_values(cells: CountedCells) -> list[str]:
     """The values of a category that get a column each: all if they are few, else the frequent."""
-    values = Counter(known)
-    if len(values) <= FEW_VALUES:
-        return sorted(values)
-    frequent = [value for value, count in values.items() if count > 1]
-    return sorted(frequent, key=lambda value: (-values[value], value))[:MOST_VALUES]
+    if sum(1 for _ in cells.values) <= FEW_VALUES:
+        return sorted(cell for cell, _ in cells.values)
+    frequent = ((-count, cell) for cell, count in cells.values if count > 1)
+    return [cell for _, cell in nsmallest(MOST_VALUES, frequent)]
 
 
 def parser(role: str, written: str = "") -> Callable[[str], float | None] | None:
@@ -130,7 +170,7 @@ def parser(role: str, written: str = "") -> Callable[[str], float | None] | None
         written: The format of dates.
     """
     if role == "number":
-        return lambda cell: float(cell) if is_number(cell, finite=True) else None
+        return as_number
     if role == "boolean":
         return lambda cell: BOOLEANS.get(cell.strip().lower())
     return partial(_days, written=written) if role == "date" else None
@@ -146,19 +186,19 @@ def numbers_of(cells: Cells, role: str, written: str = "") -> np.ndarray[Any, An
     return np.array([np.nan if value is None else value for value in found], dtype=np.float64)
 
 
-def date_format(known: Sequence[str]) -> str:
+def date_format(cells: CountedCells) -> str:
     """The first way of writing dates in which (nearly) all cells are written; empty if none is.
 
     Example:
-        >>> date_format(["1/2/2020", "13/2/2020"])
+        >>> date_format(CountedCells.of(["1/2/2020", "13/2/2020"]))
         '%d/%m/%Y'
     """
     for written in DATE_FORMATS:
-        some = known[:20]
+        some = cells.head
         if sum(_days(cell, written) is not None for cell in some) < len(some) / 2:
             continue
-        dates = sum(_days(cell, written) is not None for cell in known)
-        if dates and dates >= ENOUGH_NUMBERS * len(known):
+        dates = sum(count for cell, count in cells.values if _days(cell, written) is not None)
+        if dates and dates >= ENOUGH_NUMBERS * cells.known:
             return written
     return ""
 

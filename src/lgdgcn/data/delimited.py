@@ -20,11 +20,12 @@ import zlib
 from collections.abc import Container, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.progress import Advance
 
-__all__ = ["has_semicolons", "read_delimited"]
+__all__ = ["Layout", "has_semicolons", "layout", "read_delimited", "unpacked"]
 
 LONGEST_LINE = 1 << 26  # characters; more is no table, and a compressed file could hide it
 BLANKS = " \t"
@@ -40,7 +41,7 @@ def read_delimited(
     A tsv file whose first row has no tab may use runs of blanks instead.
 
     Args:
-        path: The file, or the same compressed (``.gz``).
+        path: The file, or the same compressed (``.gz``, ``.zst``).
         advance: Told now and then how many lines and which share of the file have been read.
         known: For an edge list, which may have no header, the ids of the nodes: a first line that
             begins with one of them is a row, even if it begins with ``#``.
@@ -70,6 +71,55 @@ def has_semicolons(path: Path, delimiter: str = "") -> bool:
     lines = _Lines(path, lambda done, share: None, delimiter)
     first = _first_row(lines, iter(lines), None)
     return first is not None and _delimiter(lines, first) == ";"
+
+
+class Layout(NamedTuple):
+    """How the rows of a text file are written.
+
+    Attributes:
+        delimiter: What divides cells; a blank stands for any run of blanks.
+        padded: Whether blanks around cells are no part of them.
+        above: How many lines there are above the first row.
+    """
+
+    delimiter: str
+    padded: bool
+    above: int
+
+
+def layout(path: Path, known: Container[str] | None = None, delimiter: str = "") -> Layout | None:
+    """How a text file is written, told from its first row; ``None`` if it has none.
+
+    The arguments are those of :func:`read_delimited`.
+    """
+    lines = _Lines(path, lambda done, share: None, delimiter)
+    texts = iter(lines)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whoever reads the rows is told
+        first = _first_row(lines, texts, known)
+    if first is None:
+        return None
+    above, divider = lines.number - 1, _delimiter(lines, first)
+    if divider == " ":
+        return Layout(divider, False, above)
+    try:
+        padded = _see_padding(chain([first], texts), divider, known or ())[1]
+    except csv.Error as error:
+        raise _not_csv(path, lines.number, error) from None
+    return Layout(divider, padded, above)
+
+
+def unpacked(path: Path, file: Any) -> Any:
+    """The bytes of a file, which may be compressed (``.gz``, ``.zst``)."""
+    if path.suffix == ".gz":
+        return gzip.GzipFile(fileobj=file)
+    if path.suffix != ".zst":
+        return file
+    try:
+        import pyarrow
+    except ImportError:
+        raise InputError(f"{path}: .zst files need pyarrow; pip install 'lgdgcn[scale]'") from None
+    return pyarrow.CompressedInputStream(file, "zstd")
 
 
 def _rows(
@@ -118,9 +168,8 @@ class _Lines:
         try:
             with open(path, "rb") as file:
                 size = max(1, path.stat().st_size)
-                unpacked = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
                 # with newline="" line ends inside quotes stay what they are
-                text = io.TextIOWrapper(unpacked, encoding="utf-8", newline="")
+                text = io.TextIOWrapper(unpacked(path, file), encoding="utf-8", newline="")
                 while line := text.readline(LONGEST_LINE):
                     self.number += 1
                     if self.number == 1:  # "utf-8-sig" would also take half a mark for nothing

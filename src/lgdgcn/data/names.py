@@ -11,9 +11,13 @@ import numpy as np
 
 from lgdgcn.errors import InputError, LGDWarning
 
-__all__ = ["is_missing", "is_number", "label_values", "warn_of_blanks"]
+__all__ = ["as_number", "is_missing", "is_number", "label_values", "warn_of_blanks"]
 
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
+WRITTEN = re.compile(
+    r"\s*(?P<sign>[+-])?[$€£¥]?\s?(?P<digits>[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?|[0-9]+(\.[0-9]+)?)"
+    r"\s?[%$€£¥]?\s*"
+)
 COUNTED = re.compile(r"[0-9]+(\.0*)?|-1(\.0*)?")  # 3, 007, 3.0, and -1 for unlabelled
 
 
@@ -43,11 +47,26 @@ def is_number(cell: str, finite: bool = False) -> bool:
         return not finite or bool(np.isfinite(np.float32(float(cell))))
 
 
+def as_number(cell: str) -> float | None:
+    """Read a cell as a finite number, also where people wrote it: with signs or thousands.
+
+    Example:
+        >>> [as_number(cell) for cell in ("-2.5", "$1,200.50", "15 %", "1,2", "3 km")]
+        [-2.5, 1200.5, 15.0, None, None]
+    """
+    if not is_number(cell):
+        if not (written := WRITTEN.fullmatch(cell)):
+            return None
+        cell = (written["sign"] or "") + written["digits"].replace(",", "")
+    return float(cell) if is_number(cell, finite=True) else None
+
+
 def label_values(path: Path, column: str, cells: list[str]) -> Any:
     """The labels of a column: integers if all are plain digits, else the text as it is written.
 
-    An empty cell is unlabelled. In a column of numbers so is ``nan`` and, where all others are
-    written with digits only (or as ``3.0``), ``-1``. Labels with a fraction, such as 0.37, are
+    An empty cell is unlabelled. In a column of numbers so is a word for nothing, such as ``nan``
+    or ``NA``, and, where all others are written with digits only (or as ``3.0``), ``-1``; among
+    names such a word is a class, and a warning says so. Labels with a fraction, such as 0.37, are
     measurements rather than classes and are refused.
 
     Returns:
@@ -56,7 +75,7 @@ def label_values(path: Path, column: str, cells: list[str]) -> Any:
     names = {cell for cell in cells if cell.strip()}
     numbers = {name for name in names if is_number(name)}
     unlabelled: set[str] = set()
-    if numbers and all(name.strip().lower() == "nan" for name in names - numbers):
+    if numbers and all(map(is_missing, names - numbers)):
         finite = [name for name in numbers if math.isfinite(float(name))]  # not so: 400 digits
         real = sorted(name for name in finite if not float(name).is_integer())
         if real:
@@ -68,6 +87,12 @@ def label_values(path: Path, column: str, cells: list[str]) -> Any:
         if all(map(COUNTED.fullmatch, numbers)):
             unlabelled |= {name for name in numbers if float(name) == -1}
     names -= unlabelled
+    if nothing := sorted(filter(is_missing, names)):
+        message = (
+            f"{path}: {nothing[0]!r} in column {column[:50]!r} ({cells.count(nothing[0])} cells) "
+            "is taken as a class; leave cells empty where there is no label"
+        )
+        warnings.warn(message, LGDWarning, stacklevel=3)
     warn_of_blanks(path, f"labels of column {column[:50]!r}", names)
     if all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names):  # 10^18 - 1 fits int64
         return np.array([int(cell) if cell in names else -1 for cell in cells], dtype=np.int64)

@@ -12,18 +12,32 @@ from lgdgcn.data.column_notes import listed, tell_columns, tell_new_values
 from lgdgcn.data.columns import FEATURE_ROLES, ColumnSummary, summary
 from lgdgcn.data.encoding import Encoding, fit_column
 from lgdgcn.data.graph_file import merged_roles
-from lgdgcn.data.labels import SPLITS
+from lgdgcn.data.label_sets import label_sets
+from lgdgcn.data.labels import SPLIT_NAMES, SPLITS
 from lgdgcn.data.names import label_values, warn_of_blanks
 from lgdgcn.data.tables import Table, read_table
 from lgdgcn.errors import InputError, LGDWarning
 
-__all__ = ["node_ids", "read_nodes", "summaries"]
+__all__ = [
+    "LABELS",
+    "LABEL_CELLS",
+    "SPLIT_NAMES",
+    "check_columns",
+    "encoded_table",
+    "fitted",
+    "known_roles",
+    "label_names",
+    "node_ids",
+    "read_nodes",
+    "summaries",
+]
 
 ID = ("id", "node_id", "node", "name")  # the first that is there; the others are features
 INDEX = ("", "__index_level_0__")  # a first column of these names is what pandas calls an index
 LABEL = ("label", "class", "y")
 LABELS = ("label:", "label_")  # how the names of several 0/1 columns begin
-SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "": -1}
+LABEL_CELLS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0}
+LABEL_CELLS |= dict.fromkeys(("", "-1", "-1.0"), np.nan)  # not known
 
 
 def read_nodes(
@@ -47,14 +61,23 @@ def read_nodes(
     values: dict[str, Any] = {"node_ids": node_ids(table, _of("id", roles))}
     labels = _of("label", roles)
     if len(labels) == 1 and not labels[0].lower().startswith(LABELS):
-        values["y"] = label_values(path, labels[0], table.text[labels[0]])
+        cells = table.text[labels[0]]
+        if (sets := label_sets(path, labels[0], cells)) is not None:
+            values["y"], values["classes"] = sets
+        else:
+            values["y"] = label_values(path, labels[0], cells)
     elif labels:
         values["y"] = _label_matrix(table, labels)
-        prefix = len(LABELS[0])
-        values["classes"] = [n[prefix:] if n.lower().startswith(LABELS) else n for n in labels]
+        values["classes"] = label_names(labels)
     for column in _of("split", roles):
         values |= _split_masks(table, column)
     return values | _features(table, roles, given, encoding)
+
+
+def label_names(columns: list[str]) -> list[str]:
+    """What 0/1 columns of labels are called without ``label:`` in front."""
+    prefix = len(LABELS[0])
+    return [name[prefix:] if name.lower().startswith(LABELS) else name for name in columns]
 
 
 def summaries(path: Path, given: Mapping[str, str], delimiter: str = "") -> list[ColumnSummary]:
@@ -68,16 +91,25 @@ def _read(
 ) -> tuple[Table, dict[str, str]]:
     """The table, and the roles that are known without a look at the cells."""
     roles: dict[str, str] = {}
+
+    def text_columns(names: list[str]) -> set[str]:
+        known, text = known_roles(names, given, encoding)
+        roles.update(known)
+        return text
+
+    return read_table(path, text_columns, delimiter), roles
+
+
+def known_roles(
+    names: list[str], given: Mapping[str, str], encoding: Encoding | None
+) -> tuple[dict[str, str], set[str]]:
+    """The roles that are known without a look at the cells, and which columns must be text."""
     learnt = () if encoding is None else encoding.columns
     if encoding is not None:
         given = merged_roles(encoding.roles, given)
-
-    def text_columns(names: list[str]) -> set[str]:
-        roles.update(_known_roles(names, given, learning=encoding is None))
-        text = {name for name, role in roles.items() if role != "number"}
-        return text | {column.name for column in learnt if column.role != "number"}
-
-    return read_table(path, text_columns, delimiter), roles
+    roles = _known_roles(names, given, learning=encoding is None)
+    text = {name for name, role in roles.items() if role != "number"}
+    return roles, text | {column.name for column in learnt if column.role != "number"}
 
 
 def _of(role: str, roles: Mapping[str, str]) -> list[str]:
@@ -134,30 +166,44 @@ def _features(
     if encoding is None:
         found = [summary(name, cells, roles.get(name)) for name, cells in columns.items()]
         try:
-            encoding = replace(_fitted(found, columns), roles=given)
+            encoding = replace(fitted(found, columns), roles=given)
         except InputError as error:
             raise InputError(f"{table.path}: {error}") from None
         tell_columns(table.path, found, encoding)
-    else:
-        _check_columns(encoding, columns)
-        tell_new_values(table.path, encoding, columns)
+        return _encoded(table.path, columns, encoding)
+    return encoded_table(table.path, columns, encoding)
+
+
+def encoded_table(path: Path, columns: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:
+    """Features of a table by the encoding of another one, and its free text.
+
+    Raises:
+        InputError: The columns are not those of the other table.
+    """
+    check_columns(encoding, columns)
+    tell_new_values(path, encoding, columns)
+    return _encoded(path, columns, encoding)
+
+
+def _encoded(path: Path, columns: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if encoding.columns:
-        values["x"] = encoding.encode(columns, str(table.path))
+        values["x"] = encoding.encode(columns, str(path))
         values["feature_names"] = encoding.feature_names
         values["encoding"] = encoding
     text = {name: list(map(str, columns[name])) for name in encoding.text if name in columns}
     return values | ({"node_text": text} if text else {})
 
 
-def _fitted(found: list[ColumnSummary], columns: Mapping[str, Any]) -> Encoding:
+def fitted(found: list[ColumnSummary], columns: Mapping[str, Any]) -> Encoding:
+    """Learn how to encode the columns of a table."""
     names = {role: tuple(c.name for c in found if c.role == role) for role in ("text", "ignore")}
     features = [c for c in found if c.role in FEATURE_ROLES]
     fitted = tuple(fit_column(c.name, c.role, columns[c.name]) for c in features)
     return Encoding(fitted, names["text"], names["ignore"])
 
 
-def _check_columns(encoding: Encoding, columns: Mapping[str, Any]) -> None:
+def check_columns(encoding: Encoding, columns: Mapping[str, Any]) -> None:
     """Refuse a table that has not the columns of the training."""
     known = [column.name for column in encoding.columns]
     missing = [name for name in known if name not in columns]
@@ -195,16 +241,15 @@ def node_ids(table: Table, column: list[str]) -> list[str]:
 
 
 def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
-    known = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0, "": np.nan, "-1": np.nan, "-1.0": np.nan}
     matrix = np.empty((len(table.lines), len(columns)), dtype=np.float32)
     for j, name in enumerate(columns):
         for row, cell in enumerate(table.text[name]):
-            if cell not in known:
+            if cell not in LABEL_CELLS:
                 raise InputError(
                     f"{table.where(row)}: column {name[:50]!r} holds {cell[:50]!r}; "
                     "use 0, 1 or nothing"
                 )
-            matrix[row, j] = known[cell]
+            matrix[row, j] = LABEL_CELLS[cell]
     return matrix
 
 

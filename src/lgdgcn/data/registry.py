@@ -13,9 +13,18 @@ from torch_geometric.data import Data
 
 from lgdgcn.data import download as _download
 from lgdgcn.data.catalogue import DATASETS, DatasetInfo, info, locate, search_folders
+from lgdgcn.data.edge_type_sets import EDGE_TYPE_SETS, download_edge_type_set
 from lgdgcn.data.labels import is_labelled
-from lgdgcn.data.planetoid import PLANETOID, read_planetoid
-from lgdgcn.data.splits import check_seed, fraction_split, random_split, sized_split, stored_split
+from lgdgcn.data.planetoid import read_planetoid
+from lgdgcn.data.spectral import SPECTRAL_NAMES, spectral_features
+from lgdgcn.data.splits import (
+    Masks,
+    check_seed,
+    fraction_split,
+    random_split,
+    sized_split,
+    stored_split,
+)
 from lgdgcn.data.synthetic import adjacency_rows, synthetic_graph
 from lgdgcn.data.tables import read_npz
 from lgdgcn.data.validate import canonical
@@ -23,6 +32,7 @@ from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = ["get", "load"]
 
+_NAMES = {"y_names": "classes", "node_names": "node_ids"}  # of arrays that hold names
 _CSR = ("x_data", "x_indices", "x_indptr", "x_shape")
 
 
@@ -42,16 +52,18 @@ def load(
         root: Folder to search first, before ``$LGDGCN_DATA`` and the user's cache.
         split: ``"standard"`` for the stored split, or ``"random"`` for a seeded one of the same
             sizes (single-label sets: with as many training nodes of each class).
-        seed: Seed of a random split, of the split of karate_club (which has none stored) and of
-            the generator; for chameleon_filtered, which of its ten stored splits (0 to 9).
-        download: Whether cora, citeseer and pubmed may be downloaded when they are not found.
+        seed: Seed of a random split, of the split of a set that has none stored and of the
+            generator; for chameleon_filtered, wisconsin, actor and tolokers, which of their ten
+            stored splits (0 to 9).
+        download: Whether the sets that can be downloaded may be when they are not found.
         **generator: For ``"synthetic"`` only: arguments of :func:`synthetic_graph`.
 
     Returns:
         Data with ``x`` (float32, sparse CSR for bags of words and adjacency rows),
         ``edge_index`` (both directions, sorted, no self loops), ``y`` (int64 [N] with -1 for no
         label, or 0/1 float32 [N, L]), ``train_mask``, ``val_mask``, ``test_mask``, ``name``, and
-        ``y_factor`` where the latent factors are known.
+        ``y_factor`` where the latent factors are known. airlines and imdb_links have the known
+        types of their edges: ``edge_type`` uint8 0/1 [E, T] and ``edge_type_names``.
     """
     name = info(name).name
     check_seed(seed)
@@ -67,7 +79,7 @@ def load(
         raise InputError(f"{', '.join(generator)}: only the set 'synthetic' takes such settings")
     path = locate(name, root)
     if path is None:
-        if not download or name not in PLANETOID:
+        if not download or name not in _download.DOWNLOADABLE:
             _missing(name, root)
         path = _fetch(name, root)
     arrays = read_planetoid(path, name) if path.is_dir() else read_npz(path)
@@ -85,13 +97,15 @@ def get(name: str) -> Path:
     if name == "synthetic":
         raise InputError("'synthetic' is generated when it is loaded; there is nothing to get")
     path = locate(name)
-    if path is None and name not in PLANETOID:
+    if path is None and name not in _download.DOWNLOADABLE:
         _missing(name)
     return path if path is not None else _fetch(name)
 
 
 def _fetch(name: str, root: str | os.PathLike[str] | None = None) -> Path:
     try:
+        if name in EDGE_TYPE_SETS:
+            return download_edge_type_set(name)
         return _download.download_planetoid(name)
     except InputError as error:
         _missing(name, root, str(error))
@@ -103,7 +117,7 @@ def _missing(
     """Raise one line that names the set, where it was searched, and what to do."""
     folders = ", ".join(map(str, search_folders(root)))
     line = f"data set {name!r} is not in {folders}"
-    if name in PLANETOID:
+    if name in _download.DOWNLOADABLE:
         failed = f" and could not be downloaded ({cause})" if cause else ""
         fix = f"run 'lgdgcn data get {name}' on a connected machine and copy its files to a folder"
         raise InputError(f"{line}{failed}; {fix} named by $LGDGCN_DATA")
@@ -122,10 +136,13 @@ def _to_data(name: str, arrays: Mapping[str, Any], split: str, seed: int) -> Dat
     x = _features(arrays)
     # A random split copies the sizes of the stored one; of several stored ones, of the first.
     stored = stored_split(arrays, 0 if split == "random" else seed)
+    known = ("edge_type", "edge_type_names", "classes", "node_ids")
+    renamed = {_NAMES.get(key, key): value for key, value in arrays.items()}
     data = Data(
         x=sparse.identity(len(arrays["y"]), np.float32) if x is None else x,
         edge_index=arrays["edge_index"],
         y=arrays["y"],
+        **{key: _plain(renamed[key]) for key in known if key in renamed},
         **stored,
     )
     data = canonical(data, require_labels=False)
@@ -137,10 +154,29 @@ def _to_data(name: str, arrays: Mapping[str, Any], split: str, seed: int) -> Dat
             raise InputError(f"y_factor has shape {shape}; give a class for each node and factor")
     if x is None and name.startswith("lgd_syn"):
         data.x = adjacency_rows(data.edge_index, data.num_nodes)
+    if x is None and (name in EDGE_TYPE_SETS or name == "ppi_multilabel"):
+        data.x = spectral_features(data.edge_index, data.num_nodes)
+        data.feature_names = list(SPECTRAL_NAMES)
     if not stored:
-        masks = fraction_split(is_labelled(data.y), seed=seed)
-        data.train_mask, data.val_mask, data.test_mask = masks
+        data.train_mask, data.val_mask, data.test_mask = _usual_split(data, seed)
     return _random(data, seed) if split == "random" and stored else data
+
+
+def _usual_split(data: Data, seed: int) -> Masks:
+    """Draw a split as others do for a set without one: few labels, or a share of label sets."""
+    if data.y.dim() == 2:
+        return fraction_split(is_labelled(data.y), (0.5, 0.1, 0.4), seed)
+    count = data.y[is_labelled(data.y)].bincount()
+    if int(count.min()) <= 50:  # too small for 20 nodes of each class, and 30 more
+        return fraction_split(is_labelled(data.y), seed=seed)
+    classes = len(count)
+    rest = int(is_labelled(data.y).sum()) - 50 * classes
+    return random_split(data.y, train_per_class=20, num_val=30 * classes, num_test=rest, seed=seed)
+
+
+def _plain(array: Any) -> Any:
+    """Text as a list, numbers as they are."""
+    return array.tolist() if array.dtype.kind == "U" else array
 
 
 def _warn_of_another_size(path: Path, data: Data, known: DatasetInfo) -> None:

@@ -4,27 +4,27 @@ import os
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch_geometric.data import Data
+from typing import TYPE_CHECKING, Any
 
 from lgdgcn.config import parse_assignments
 from lgdgcn.data.catalogue import is_known
-from lgdgcn.data.columns import ColumnSummary
-from lgdgcn.data.encoding import Encoding
-from lgdgcn.data.labels import is_labelled
-from lgdgcn.data.registry import load
-from lgdgcn.data.splits import sized_split
-from lgdgcn.data.user_graph import column_summaries, read_graph
-from lgdgcn.data.validate import canonical, with_features
+from lgdgcn.data.packed.manifest import is_packed
 from lgdgcn.errors import InputError, LGDWarning
+
+if TYPE_CHECKING:  # what reads graphs takes memory, of which packing one has little
+    from torch_geometric.data import Data
+
+    from lgdgcn.data.columns import ColumnSummary
+    from lgdgcn.data.encoding import Encoding
+    from lgdgcn.data.packed import PackedGraph
 
 __all__ = ["GraphSource"]
 
 SPLIT_KINDS = ("standard", "random")
 MASKS = ("train_mask", "val_mask", "test_mask")
-STORED_SPLITS = {"chameleon_filtered": 10}  # these sets come with several, chosen by seed
+# sets with several stored splits, of which the seed chooses one
+STORED_SPLITS = {"chameleon_filtered": 10, "wisconsin": 10, "actor": 10, "tolokers": 10}
+DRAWN_SPLITS = ("amazon_photo", "dblp_full", "ppi_multilabel")  # sets with none: the seed draws one
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class GraphSource:
     """Where a graph comes from and how it is split.
 
     Attributes:
-        dataset: ``cora``, ``synthetic:factors=8,seed=1`` or the path of a folder. The name of a
-            data set means the data set; a folder of the same name is written ``./cora``.
+        dataset: ``cora``, ``synthetic:factors=8,seed=1`` or the path of a folder, which may be a
+            packed graph. The name of a data set means the data set; a folder of the same name is
+            written ``./cora``.
         root: Folder to look for data sets in.
         split: ``standard`` or ``random``; a random split depends on the seed. For a folder, the
             name of the column that says train, val or test.
@@ -64,10 +65,15 @@ class GraphSource:
         return not is_known(self.dataset.partition(":")[0]) and os.path.isdir(self.dataset)
 
     @property
+    def is_packed(self) -> bool:
+        """Whether the folder is a packed graph (:mod:`lgdgcn.data.packed`)."""
+        return self.is_folder and is_packed(self.dataset)
+
+    @property
     def name(self) -> str:
         """Short name of the graph, for presets and run folders."""
         if self.is_folder:
-            return Path(self.dataset).resolve().name
+            return Path(self.dataset).resolve().name.removesuffix(".lgd")
         return self.dataset.partition(":")[0].lower()
 
     @property
@@ -83,7 +89,8 @@ class GraphSource:
     @property
     def varies_with_seed(self) -> bool:
         """Whether another seed means another split."""
-        return self.split == "random" or (not self.is_folder and self.name in STORED_SPLITS)
+        several = self.name in (*STORED_SPLITS, *DRAWN_SPLITS)
+        return self.split == "random" or (not self.is_folder and several)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -113,26 +120,43 @@ class GraphSource:
                 raise InputError(f"column {name[:50]!r} is named as {roles[name]} and as {role}")
         return roles
 
-    def columns(self) -> list[ColumnSummary]:
+    def columns(self) -> "list[ColumnSummary]":
         """What each column of a folder's nodes table is taken for; arrays have no columns."""
+        if self.is_packed:
+            return []
+        from lgdgcn.data.user_graph import column_summaries
+
         return column_summaries(self.dataset, self.roles)
 
     def load(
         self,
         seed: int = 0,
         require_labels: bool | None = True,
-        encoding: Encoding | None = None,
-    ) -> Data:
+        encoding: "Encoding | None" = None,
+    ) -> "Data":
         """Read the graph in canonical form; ``seed`` matters to random and stored splits.
 
         ``require_labels`` is that of :func:`~lgdgcn.data.validate.canonical`, ``encoding`` that of
         the model that is to predict a folder.
         """
+        from lgdgcn.data.packed import PackedGraph
+        from lgdgcn.data.registry import load
+        from lgdgcn.data.user_graph import read_graph
+        from lgdgcn.data.validate import canonical, with_features
+
         if self.is_folder:
             if self.split == "random":
                 raise InputError("--split random is for named data sets; use a split column")
             made = [name for name in _listed(self.features) if not name.startswith("text:")]
             features = ",".join(made) or None
+            if self.is_packed:
+                packed = PackedGraph.open(self.dataset)
+                self._check_roles(packed, learning=encoding is None)
+                return _with_factors(
+                    packed.to_data(
+                        features=features, require_labels=require_labels, encoding=encoding
+                    )
+                )
             graph = read_graph(self.dataset, features, require_labels, self.roles, encoding)
             return _with_factors(graph)
         if self.roles and self.split in SPLIT_KINDS:
@@ -151,10 +175,24 @@ class GraphSource:
                 options["seed"] = seed
             elif name.lower() in STORED_SPLITS:
                 options["seed"] = seed % STORED_SPLITS[name.lower()]
+            elif name.lower() in DRAWN_SPLITS:
+                options["seed"] = seed
             data = load(name, self.root, split=self.split, **options)
         if self.features is not None:
             data = with_features(data, self.features)
         return canonical(data, require_labels=require_labels)
+
+    def _check_roles(self, packed: "PackedGraph", learning: bool) -> None:
+        """Refuse roles that the columns of a packed graph have not."""
+        own = packed.encoding
+        known = {} if own is None else own.roles
+        columns = () if own is None else (*(c.name for c in own.columns), *own.text, *own.ignored)
+        for name, role in self.roles.items():
+            if known.get(name) != role and (learning or name in columns):
+                raise InputError(
+                    f"{self.dataset} is packed, and its column {name[:50]!r} not as {role}; give "
+                    "the option to lgdgcn data pack, and leave it out here"
+                )
 
     def _options(self) -> tuple[str, dict[str, Any]]:
         """Take ``synthetic:factors=8,seed=1`` apart."""
@@ -174,16 +212,21 @@ def _listed(features: str | None) -> list[str]:
     return [name.strip() for name in (features or "").split(",") if name.strip()]
 
 
-def _split_again(data: Data, seed: int) -> Data:
+def _split_again(data: "Data", seed: int) -> "Data":
     """Draw another split of the same sizes."""
+    from lgdgcn.data.labels import is_labelled
+    from lgdgcn.data.splits import sized_split
+
     sizes = [int(data[mask].sum()) for mask in MASKS]
     for name, mask in zip(MASKS, sized_split(is_labelled(data.y), sizes, seed), strict=True):
         data[name] = mask
     return data
 
 
-def _with_factors(data: Data) -> Data:
+def _with_factors(data: "Data") -> "Data":
     """Check the known factors a user's graph may bring along."""
+    import torch
+
     if "y_factor" in data:
         factors = torch.as_tensor(data.y_factor)
         if factors.dim() != 2 or len(factors) != data.x.size(0):

@@ -22,19 +22,25 @@ from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import available_memory, gibibytes
 
 __all__ = [
+    "DECIMAL_COMMA",
     "SUFFIXES",
     "TEXT_BYTES",
+    "TEXT_SUFFIXES",
     "Room",
     "Table",
+    "check_names",
     "comment_hint",
     "find_table",
+    "holds",
+    "is_infinite",
     "read_npz",
     "read_rows",
     "read_table",
     "where",
 ]
 
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".npz")
+TEXT_SUFFIXES = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst")
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npz")
 MAX_BYTES = 1 << 30  # of the arrays in an npz file, unpacked
 TEXT_BYTES = 200  # of a cell kept as text, beside its characters: in lists and dictionaries
 
@@ -157,7 +163,7 @@ def _read_table(
                 f"{where(path, line)}: no column names (found {found}); "
                 "the first line must name the columns, such as id, label, split"
             )
-        given = _check_names(path, names, text_columns)
+        given = check_names(path, names, text_columns)
         chosen = given | known_words
         with_commas = [i for i in range(len(names)) if names[i] not in given]
         with_commas = with_commas if options.decimal_commas else []
@@ -185,9 +191,9 @@ def _read_table(
             row, odd = _row([cells[i] for i in number_at])
             numbers += row.tobytes()
             for i in [number_at[j] for j in odd]:
-                if _is_infinite(cells[i]):
+                if is_infinite(cells[i]):
                     place = where(path, line)
-                    infinite.setdefault(names[i], f"{place}: {_holds(names[i], cells[i])}")
+                    infinite.setdefault(names[i], f"{place}: {holds(names[i], cells[i])}")
                 else:
                     words.add(names[i])
             if odd:  # what is text is not looked at again: the numbers of this reading are not used
@@ -265,21 +271,23 @@ def _row(cells: list[str]) -> tuple[Matrix, list[int]]:
     return row, odd
 
 
-def _is_infinite(cell: str) -> bool:
+def is_infinite(cell: str) -> bool:
     """Whether a cell is a number that float32 does not hold, or a word for infinity."""
     return is_number(cell) or cell.strip().lower().lstrip("+-") in ("inf", "infinity")
 
 
-def _holds(name: str, cell: str) -> str:
+def holds(name: str, cell: str) -> str:
+    """What to say of a cell that is no finite number."""
     return (
         f"column {name[:50]!r} holds {cell[:50]!r}, not a finite number; "
         "correct it or leave the cell empty"
     )
 
 
-def _check_names(
+def check_names(
     path: Path, names: list[str], text_columns: Callable[[list[str]], set[str]]
 ) -> set[str]:
+    """See that every column has a name of its own; returns which of them are text."""
     if "" in names[1:]:  # a first column without a name is an index
         column = names.index("", 1) + 1
         raise InputError(

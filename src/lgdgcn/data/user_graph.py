@@ -11,19 +11,22 @@ import scipy.sparse
 from torch_geometric.data import Data
 
 from lgdgcn.data.columns import ColumnSummary
-from lgdgcn.data.edge_list import read_edges
+from lgdgcn.data.edge_list import UnknownNodeError, read_edges
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.graph_file import merged_roles, read_graph_file
 from lgdgcn.data.labels import SPLITS
 from lgdgcn.data.node_table import node_ids, read_nodes, summaries
 from lgdgcn.data.spectral import SPECTRAL_NAMES
-from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz
+from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz, read_table
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, LGDNote, LGDWarning
 from lgdgcn.runtime import require_memory
 
-__all__ = ["column_summaries", "read_graph"]
+__all__ = ["NO_LABELS", "column_summaries", "finish_graph", "read_graph"]
 
+NO_LABELS = (
+    "has no labels; call a column label, class or y, or name it with --label or in graph.toml"
+)
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 
 
@@ -37,8 +40,10 @@ def read_graph(
     """Read ``edges.*`` and ``nodes.*`` (csv, csv.gz, tsv, tsv.gz, parquet or npz) from a folder.
 
     *Edges* have two columns, source and target; a header is optional (see
-    :func:`~lgdgcn.data.edge_list.read_edges`), further columns are ignored.
-    ``edges.npz`` holds ``edge_index`` [2, E] with node rows counted from 0.
+    :func:`~lgdgcn.data.edge_list.read_edges`) and may name a column ``weight`` and a column
+    ``type`` (of the edge; blank where it is not known); further columns are ignored.
+    ``edges.npz`` holds ``edge_index`` [2, E] with node rows counted from 0, and optionally
+    ``edge_weight``, ``edge_type`` and ``edge_type_names``.
 
     *Nodes* have a header. ``id`` (or node_id, node, name; else the row number from 0), ``label``
     (or class, y; or several 0/1 columns ``label:a``, ``label:b``; empty = unlabelled), ``split``
@@ -77,21 +82,45 @@ def read_graph(
     written = read_graph_file(folder)
     given = merged_roles(written.roles, roles or {})
     values = _read_nodes(nodes, given, encoding, written.delimiter) if nodes else {}
-    values |= read_edges(edges, values.get("node_ids"), nodes, written.delimiter)
+    if require_labels and "y" not in values:
+        raise InputError(f"{nodes} {NO_LABELS}")
+    try:
+        values |= read_edges(edges, values.get("node_ids"), nodes, written.delimiter)
+    except UnknownNodeError as error:
+        raise InputError(f"{error}{_id_hint(nodes, error.name, written.delimiter)}") from None
     if "node_ids" in values:
         values["num_nodes"] = len(values["node_ids"])
-    graph = Data(**values, name=folder.resolve().name)
+    graph = finish_graph(values, folder.resolve().name, folder, features, require_labels)
+    if "node_ids" not in graph:
+        graph.node_ids = [str(i) for i in range(graph.x.shape[0])]
+    return graph
+
+
+def finish_graph(
+    values: dict[str, Any],
+    name: str,
+    folder: Path,
+    features: str | None,
+    require_labels: bool | None,
+) -> Data:
+    """Bring what the files of a folder say to canonical form, with features where there are none.
+
+    Args:
+        values: Under the names :func:`~lgdgcn.data.validate.canonical` knows.
+        name: Of the graph.
+        folder: Where it is from, for messages.
+        features: See :func:`read_graph`.
+        require_labels: See :func:`read_graph`.
+    """
+    graph = Data(**values, name=name)
     try:
         if features is None and "x" not in values:
             _warn_of_no_features(graph)
             features = "spectral"
         graph = with_features(graph, features) if features else graph
-        graph = canonical(graph, require_labels=require_labels, listed_once=True)
+        return canonical(graph, require_labels=require_labels, listed_once=True)
     except InputError as error:
         raise type(error)(f"{folder}: {error}") from None
-    if "node_ids" not in graph:
-        graph.node_ids = [str(i) for i in range(graph.x.shape[0])]
-    return graph
 
 
 def column_summaries(folder: str | Path, roles: Mapping[str, str]) -> list[ColumnSummary]:
@@ -116,8 +145,18 @@ def _checked_folder(folder: str | Path) -> Path:
     return folder
 
 
+def _id_hint(nodes: Path | None, name: str, delimiter: str) -> str:
+    """Name the column that has a node which is no id, if there is one."""
+    if nodes is None or nodes.suffix == ".npz":
+        return ""
+    table = read_table(nodes, set, delimiter)
+    columns = [column for column in table.names if name in table.text[column]]
+    return f"; column {columns[0][:50]!r} has it: --id makes it the id" if columns else ""
+
+
 def _warn_of_no_features(graph: Data) -> None:
-    if not np.size(graph.edge_index):
+    source, target = np.asarray(graph.edge_index).reshape(2, -1)
+    if (source == target).all():  # also where there is none
         raise InputError(
             "the graph has neither features nor edges to make some from; add columns to the nodes"
         )

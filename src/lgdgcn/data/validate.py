@@ -6,12 +6,14 @@ device sees it; code behind it never checks again.
 
 import hashlib
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
+from lgdgcn.data.edge_types import canonical_edge_types
 from lgdgcn.data.edges import node_numbers, undirected_edges
 from lgdgcn.data.features import canonical_features, sparse_features
 from lgdgcn.data.labels import (
@@ -36,7 +38,8 @@ def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bo
     """Check a graph and return a new one in the form the package relies on.
 
     The input is never changed. Unlabelled nodes are taken out of all three masks without a
-    message. Edge attributes other than ``edge_weight`` are dropped with a warning.
+    message. Edge attributes other than ``edge_weight`` and ``edge_type`` are dropped with a
+    warning.
 
     Args:
         data: Any graph with ``x`` and ``edge_index``; labels and splits as
@@ -58,6 +61,9 @@ def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bo
           no duplicates, no self loops;
         * ``edge_weight``: float32 [E] above 0, if there was one. That of an edge listed several
           times in one direction is the sum, that of both directions their mean;
+        * ``edge_type``: uint8 0/1 [E, T], if there was one, equal in both directions; a row of
+          zeros is a type not known; with the T names ``edge_type_names`` (see
+          :func:`~lgdgcn.data.edge_types.canonical_edge_types`);
         * ``y``: int64 [N] in 0..C-1, -1 unlabelled; or float32 0/1 [N, L], NaN rows unlabelled;
         * ``classes``: the original label of each class or column (empty if there is no label);
         * ``train_mask``, ``val_mask``, ``test_mask``: bool [N], disjoint, labelled nodes only;
@@ -78,6 +84,9 @@ def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bo
     with long_work("checking the edges"):
         given = values.pop("edge_index", None), values.pop("edge_weight", None)
         edge_index, edge_weight, directed = undirected_edges(given[0], num_nodes, given[1])
+        types = values.pop("edge_type", None), values.pop("edge_type_names", None)
+        if types[0] is not None:
+            types = canonical_edge_types(*types, given[0], edge_index, num_nodes)
     if directed and not listed_once:
         warnings.warn("edge_index was directed: made undirected", LGDWarning, stacklevel=2)
     y, classes = canonical_labels(values.pop("y", None), num_nodes, values.pop("classes", None))
@@ -99,6 +108,8 @@ def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bo
     graph = Data(x=x, edge_index=edge_index, y=y, classes=classes, **masks)
     if edge_weight is not None:
         graph.edge_weight = edge_weight
+    if types[0] is not None:
+        graph.edge_type, graph.edge_type_names = types
     if directed and listed_once:
         graph.listed_once = True
     handled = {*masks, *(f"{split}_idx" for split in SPLITS)}
@@ -156,6 +167,9 @@ def fingerprint(data: Data) -> str:
     Args:
         data: A graph from :func:`canonical`; another form of the same graph has another hash.
     """
+    own: Callable[[], str] | None = data.get("own_fingerprint")
+    if own is not None:  # of a graph that is not read whole
+        return own()
     digest = hashlib.sha256()
     for key in ("x", "edge_index", "y", *MASKS, "edge_weight"):
         value = getattr(data, key, None)

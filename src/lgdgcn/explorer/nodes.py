@@ -13,7 +13,7 @@ from lgdgcn.data.labels import SPLITS, is_labelled
 from lgdgcn.explorer.page import encoded
 from lgdgcn.train.task import Task
 
-__all__ = ["confusion", "known_labels", "latent_neighbours", "predictions"]
+__all__ = ["confusion", "known_labels", "label_numbers", "latent_neighbours", "predictions"]
 
 Array = npt.NDArray[Any]
 
@@ -81,6 +81,12 @@ def _numbers(labels: Tensor, probability: Tensor, width: int) -> Array:
     values, numbers = rank.topk(min(width, labels.size(1)))
     found: Array = torch.where(values >= 0, numbers, -1).numpy()
     return found
+
+
+def label_numbers(labels: Tensor) -> Array:
+    """Class numbers of every node, padded with -1 ``[N, width]``, of bool ``[N, C]``."""
+    width = min(max(1, int(labels.sum(1).max())), MOST_LABELS)
+    return _numbers(labels, labels.double(), width)
 
 
 def confusion(

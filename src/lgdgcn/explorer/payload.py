@@ -10,14 +10,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn import kernels
+from lgdgcn.edges.explain import Explainer
+from lgdgcn.edges.large_explain import explainer_of
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.layout import graph_layout, unit_layout
 from lgdgcn.explorer.nodes import confusion, known_labels, latent_neighbours, predictions
 from lgdgcn.explorer.page import encoded
+from lgdgcn.explorer.reasons import about_factors, without_factors
 from lgdgcn.metrics.attribution import both_directions, routing_entropy
 from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
 from lgdgcn.models import MODELS
-from lgdgcn.train.sanity import routing_warning
+from lgdgcn.train.sanity import routing_warning, told_of_training
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "correlations", "payload", "training_curves"]
@@ -35,16 +38,16 @@ LATENT = 8  # of these the page shows
 LATENT_ENTRIES = 700_000  # in all, so that the page stays small where there are many factors
 
 
-def check_size(trained: TrainedModel, data: Data) -> None:
+def check_size(trained: TrainedModel | None, data: Data) -> None:
     """Refuse what the page cannot show, before any work is done."""
     nodes, edges = data.x.size(0), data.edge_index.size(1) // 2
-    if not trained.model.num_factors:
+    if trained is not None and not trained.model.num_factors:
         title = MODELS[trained.name].title
         raise InputError(f"{title} has no factors to explore; train lgdgcn or disengcn")
     if nodes > MOST_NODES:
         raise InputError(
             f"the graph has {nodes} nodes, the page shows {MOST_NODES} at most; "
-            "train on a smaller part of the graph to explore it"
+            "show some of them (--node or --label)"
         )
     if edges > MOST_EDGES:
         raise InputError(f"the graph has {edges} edges, the page shows {MOST_EDGES} at most")
@@ -59,6 +62,7 @@ def payload(
     scores: Mapping[str, float | None] | None = None,
     measures: Sequence[Mapping[str, Any]] = (),
     warnings: Sequence[str] = (),
+    others: Sequence[TrainedModel] = (),
     progress: Callable[[str], None] = lambda step: None,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -72,12 +76,14 @@ def payload(
         scores: Scores by name.
         measures: Rows of the measures.
         warnings: What a reader of the scores should know.
+        others: The same model trained with other seeds.
         progress: Told what is done next.
         seed: Seed of the layouts.
     """
     check_size(trained, data)
     progress("model")
-    output = trained(data)
+    explainer = explainer_of(trained, data, others)
+    output = explainer.output
     logits, last = output.logits.cpu(), output.layers[-1]
     units = last.units.cpu().contiguous()  # [N, M, d]
     nodes, factors, channels = units.shape
@@ -109,14 +115,21 @@ def payload(
         "edges": encoded(pairs, "u32"),
         "edgeFactors": encoded(_whole_shares(edge_factors), "u16"),
         "unrouted": unrouted,
+        **about_factors(explainer),
+        "without": _without(explainer, progress),
         **_by_factor(units, data.edge_index.numpy(), progress, seed),
         "curves": training_curves(log),
         **correlations(units.numpy()),
         "confusion": confusion(trained.task, logits, truth, data),
         "measures": list(measures),
         "scores": dict(scores or {}),
-        "warnings": [_short(warning) for warning in warnings if warning != unrouted],
+        "warnings": [_short(warning) for warning in told_of_training(warnings)],
     }
+
+
+def _without(explainer: Explainer, progress: Callable[[str], None]) -> dict[str, Any]:
+    progress("predictions without each factor")
+    return without_factors(explainer)
 
 
 def _texts(data: Data) -> list[dict[str, Any]]:

@@ -32,8 +32,10 @@ __all__ = [
     "neighbours",
     "propagate",
     "quadratic_forms",
+    "renumber",
     "route",
     "row_sums",
+    "sample",
     "square_distances",
     "symmetrize",
     "unit_length",
@@ -252,6 +254,51 @@ def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> 
     """
     out: Tensor = backend("dropout", x)(x, rate, seed, epoch, call)
     return out
+
+
+def sample(row_ptr: Tensor, nodes: Tensor, fan_out: int, key: int) -> tuple[Tensor, Tensor]:
+    """Draw neighbours of some nodes from compressed rows, without replacement.
+
+    A row of at most `fan_out` entries is taken whole. Every subset of a longer one is as probable
+    (Floyd's algorithm). Which one it is depends on the key and the number of the node, not on the
+    device, the backend, the threads or the other nodes.
+
+    Args:
+        row_ptr: `[N+1]` int64 row boundaries of the graph.
+        nodes: `[n]` int64.
+        fan_out: Most entries of a row, 0 for all.
+        key: Number of this drawing, 0 to 2^64 - 1.
+
+    Returns:
+        Boundaries `[n+1]` and the drawn entries of the graph's rows, ascending in each.
+
+    Example:
+        >>> ptr, entry = sample(torch.tensor([0, 2, 5]), torch.tensor([1, 0]), 2, key=7)
+        >>> ptr.tolist(), sorted(entry[2:].tolist())
+        ([0, 2, 4], [0, 1])
+    """
+    if not 0 <= key < 2**64 or fan_out < 0:
+        raise InputError(f"fan_out is {fan_out}, key is {key}; both must be at least 0")
+    drawn: tuple[Tensor, Tensor] = backend("sample", row_ptr)(row_ptr, nodes, fan_out, key)
+    return drawn
+
+
+def renumber(known: Tensor, more: Tensor) -> tuple[Tensor, Tensor]:
+    """Number ids by their first appearance, those that are known before.
+
+    Args:
+        known: `[n]` int64, all different.
+        more: `[m]` int64, in any order and as often as given.
+
+    Returns:
+        All different ids, the known ones first, and the position of each of `more` among them.
+
+    Example:
+        >>> renumber(torch.tensor([7, 3]), torch.tensor([3, 9, 9]))
+        (tensor([7, 3, 9]), tensor([1, 2, 2]))
+    """
+    numbered: tuple[Tensor, Tensor] = backend("renumber", known)(known, more)
+    return numbered
 
 
 def covariance(z: Tensor, centre: Tensor) -> Tensor:

@@ -22,8 +22,10 @@ __all__ = [
     "nearest",
     "propagate",
     "quadratic_forms",
+    "renumber",
     "route",
     "row_sums",
+    "sample",
     "square_distances",
     "symmetrize",
     "unit_length",
@@ -261,6 +263,42 @@ def _mix(x: Tensor) -> Tensor:
     x = _low((x ^ (x >> 16)) * 0x7FEB352D)
     x = _low((x ^ (x >> 15)) * 0x846CA68B)
     return x ^ (x >> 16)
+
+
+def sample(row_ptr: Tensor, nodes: Tensor, fan_out: int, key: int) -> tuple[Tensor, Tensor]:
+    """See `lgdgcn.kernels.sample`."""
+    start, degree = row_ptr[nodes], row_ptr[nodes + 1] - row_ptr[nodes]
+    count = degree.clamp(max=fan_out) if fan_out else degree
+    ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
+    row = torch.repeat_interleave(count)
+    # 1. as if all rows were short: their first entries
+    entry = start[row] + torch.arange(len(row), device=row.device) - ptr[row]
+    # 2. Floyd's draws for the long ones, a column at a time
+    is_long = (degree > count).nonzero().squeeze(1)
+    node, last = nodes[is_long], degree[is_long] - fan_out
+    own = _mix(_low(node) ^ (key & 0xFFFFFFFF))
+    own = _mix(own + (key >> 32) + (node >> 32) * 0x9E3779B9)
+    drawn = node.new_full((len(node), fan_out), -1)
+    for s in range(fan_out if len(node) else 0):
+        j = last + s
+        value = (_mix(own + 0x9E3779B9 * (s + 1)) * (j + 1)) >> 32
+        taken = (drawn == value.unsqueeze(1)).any(1)
+        drawn[:, s] = torch.where(taken, j, value)
+    places = ptr[is_long].unsqueeze(1) + torch.arange(fan_out, device=ptr.device)
+    entry[places] = start[is_long].unsqueeze(1) + drawn.sort(1).values
+    return ptr, entry
+
+
+def renumber(known: Tensor, more: Tensor) -> tuple[Tensor, Tensor]:
+    """See `lgdgcn.kernels.renumber`."""
+    every = torch.cat([known, more])
+    unique, number = torch.unique(every, return_inverse=True)
+    place = torch.arange(len(every), device=every.device)
+    first = place.new_full((len(unique),), len(every)).scatter_reduce(0, number, place, "amin")
+    order = first.argsort()
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(order), device=order.device)
+    return unique[order], rank[number[len(known) :]]
 
 
 def covariance(z: Tensor, centre: Tensor) -> Tensor:

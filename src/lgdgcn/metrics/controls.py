@@ -16,7 +16,7 @@ from lgdgcn.metrics.suite import all_draws
 from lgdgcn.models import NodeOutput, build
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["Row", "measure", "permuted"]
+__all__ = ["Row", "measure", "permuted", "untrained_copy"]
 
 
 class Row(TypedDict):
@@ -45,23 +45,33 @@ class Row(TypedDict):
     about: str
 
 
-def measure(trained: TrainedModel, data: Data, *, seed: int = 0, resamples: int = 200) -> list[Row]:
+def measure(
+    trained: TrainedModel,
+    data: Data,
+    *,
+    edges: Data | None = None,
+    seed: int = 0,
+    resamples: int = 200,
+) -> list[Row]:
     """Measure the last layer of a model on a graph, with controls and intervals.
 
     Args:
         trained: A model with factors.
         data: A canonical graph; with ``y_factor`` the factors are known.
+        edges: A graph whose edges are measured instead of those of ``data``, where both are samples
+            of a larger one (:mod:`lgdgcn.metrics.sampled`).
         seed: Seed of fresh weights, shuffles, samples, folds and resamples.
         resamples: Bootstrap resamples behind the intervals.
 
     Returns:
         One row for every measure, in the order of the catalogue.
     """
-    own = _inputs(trained(data), data)
-    fresh = _inputs(_untrained(trained, seed)(data), data)
-    draws = all_draws(own, resamples=resamples, seed=seed)
-    untrained = all_draws(fresh, seed=seed)
-    shuffled = all_draws(permuted(own, seed), seed=seed)
+    own, own_edges = _both(trained, data, edges)
+    fresh, fresh_edges = _both(untrained_copy(trained, seed), data, edges)
+    draws = all_draws(own, edges=own_edges, resamples=resamples, seed=seed)
+    untrained = all_draws(fresh, edges=fresh_edges, seed=seed)
+    other = None if own_edges is None else permuted(own_edges, seed)
+    shuffled = all_draws(permuted(own, seed), edges=other, seed=seed)
     rows: list[Row] = []
     for name, about in MEASURES.items():
         values = draws[name]
@@ -80,7 +90,7 @@ def measure(trained: TrainedModel, data: Data, *, seed: int = 0, resamples: int 
     return rows
 
 
-def _untrained(trained: TrainedModel, seed: int) -> TrainedModel:
+def untrained_copy(trained: TrainedModel, seed: int) -> TrainedModel:
     """The same network with fresh weights."""
     like = next(trained.model.parameters())
     with torch.random.fork_rng(devices=[]):
@@ -94,6 +104,12 @@ def _untrained(trained: TrainedModel, seed: int) -> TrainedModel:
         )
     model.to(like.device, like.dtype)
     return replace(trained, model=model)
+
+
+def _both(trained: TrainedModel, data: Data, edges: Data | None) -> tuple[Inputs, Inputs | None]:
+    """What is measured of the nodes and, if that is something else, of the edges."""
+    own = _inputs(trained(data), data)
+    return own, None if edges is None else _inputs(trained(edges), edges)
 
 
 def _inputs(output: NodeOutput, data: Data) -> Inputs:

@@ -89,12 +89,22 @@ def headline(
     return {name: value for name, value in found.items() if value is not None}
 
 
-def all_draws(inputs: Inputs, *, resamples: int = 0, seed: int = 0) -> Draws:
-    """Every measure and its bootstrap ``[1 + resamples]``, in the order of the catalogue."""
+def all_draws(
+    inputs: Inputs, *, edges: Inputs | None = None, resamples: int = 0, seed: int = 0
+) -> Draws:
+    """Every measure and its bootstrap ``[1 + resamples]``, in the order of the catalogue.
+
+    Args:
+        inputs: What is measured.
+        edges: What edges are measured by, if it is something else: a sample of them.
+        resamples: Bootstrap resamples.
+        seed: Their seed.
+    """
     draws: Draws = {}
     # Products of thousands of small matrices: BLAS threads would wait for each other most of the
     # time, spinning; where other programs share the cores that took five times as long.
     with threadpool_limits(1, "blas"):
         for group in GROUPS:
-            draws |= group(inputs, resamples, seed)
+            own = edges if edges is not None and group is edge_draws else inputs
+            draws |= group(own, resamples, seed)
     return {name: draws.get(name) for name in MEASURES}

@@ -6,17 +6,18 @@ their input, as their papers do.
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.nn import APPNP, GATConv, GCN2Conv, GCNConv, GMMConv
-from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.dense import Linear
-from torch_geometric.utils import degree
+from torch_geometric.utils import add_self_loops, degree
 
-from lgdgcn.kernels.graph import TensorCache, edge_weights
+from lgdgcn.kernels.graph import TensorCache
 from lgdgcn.models.base import NodeModel
+from lgdgcn.nn.propagation import Propagator, average_neighbours, normalized_adjacency
 
 __all__ = ["GAT", "GCN", "GCNII", "MLP", "APPNPNet", "MoNet"]
 
@@ -31,18 +32,40 @@ def feature_dropout(x: Tensor, p: float, training: bool) -> Tensor:
     return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
 
 
-_normalized: TensorCache[tuple[Tensor, Tensor]] = TensorCache()
+_with_loops: TensorCache[Tensor] = TensorCache()
 
 
-def normalized(edge_index: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The edges with a loop at every node, and GCN's weight of each; worked out once per graph."""
-    nodes, dtype, own = x.size(0), x.dtype, edge_weights(edge_index)
-    weight = None if own is None else own.to(dtype)
-    return _normalized.get(
-        edge_index,
-        (nodes, dtype),
-        lambda: gcn_norm(edge_index, weight, num_nodes=nodes, dtype=dtype),
+def with_loops(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """The edges with a loop at every node; worked out once per graph."""
+    return _with_loops.get(
+        edge_index, num_nodes, lambda: add_self_loops(edge_index, num_nodes=num_nodes)[0]
     )
+
+
+def one_hop(self: Any, edge_index: Propagator, x: Tensor, edge_weight: None = None) -> Tensor:
+    """The ``propagate`` of a torch_geometric layer that is told a :class:`Propagator`.
+
+    The layer's own writes down a message for every edge, which would take most of a step.
+    """
+    return average_neighbours(x, edge_index)
+
+
+class FastGCNConv(GCNConv):
+    """The layer of GCN."""
+
+    propagate = one_hop
+
+
+class FastGCN2Conv(GCN2Conv):
+    """The layer of GCNII."""
+
+    propagate = one_hop
+
+
+class FastAPPNP(APPNP):
+    """The steps of personalised PageRank."""
+
+    propagate = one_hop
 
 
 def _sizes(first: int, hidden: int, last: int, num_layers: int) -> list[tuple[int, int]]:
@@ -74,9 +97,9 @@ class Stack(NodeModel):
             x = layer(feature_dropout(x, self.dropout, self.training), *graph)
         return x
 
-    def graph(self, edge_index: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    def graph(self, edge_index: Tensor, x: Tensor) -> tuple[Any, ...]:
         """What a layer is told of the graph."""
-        return normalized(edge_index, x)
+        return (normalized_adjacency(edge_index, x.size(0)),)
 
 
 class MLP(Stack):
@@ -114,7 +137,7 @@ class GCN(Stack):
         dropout: float = 0.5,
     ) -> None:
         sizes = _sizes(in_channels, hidden_channels, out_channels, num_layers)
-        super().__init__((GCNConv(*pair, normalize=False) for pair in sizes), dropout)
+        super().__init__((FastGCNConv(*pair, normalize=False) for pair in sizes), dropout)
 
 
 class GAT(Stack):
@@ -141,7 +164,7 @@ class GAT(Stack):
 
     def graph(self, edge_index: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         """The edges with a loop at every node."""
-        return normalized(edge_index, x)[:1]
+        return (with_loops(edge_index, x.size(0)),)
 
 
 class MoNet(Stack):
@@ -186,7 +209,7 @@ class APPNPNet(NodeModel):
         super().__init__()
         self.predict = MLP(in_channels, hidden_channels, out_channels, num_layers, dropout=dropout)
         # no dropout of edges here: torch_geometric's adds up over the steps until none is left
-        self.propagate = APPNP(propagation, alpha, normalize=False)
+        self.propagate = FastAPPNP(propagation, alpha, normalize=False)
 
     def reset_parameters(self) -> None:
         """Draw new weights."""
@@ -194,7 +217,8 @@ class APPNPNet(NodeModel):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return class scores ``[N, C]``."""
-        scores: Tensor = self.propagate(self.predict(x, edge_index), *normalized(edge_index, x))
+        graph = normalized_adjacency(edge_index, x.size(0))
+        scores: Tensor = self.propagate(self.predict(x, edge_index), graph)
         return scores
 
 
@@ -218,7 +242,7 @@ class GCNII(NodeModel):
         self.dropout = dropout
         self.encoder = Linear(in_channels, hidden_channels)
         self.layers = nn.ModuleList(
-            GCN2Conv(hidden_channels, alpha, theta, layer=depth + 1, normalize=False)
+            FastGCN2Conv(hidden_channels, alpha, theta, layer=depth + 1, normalize=False)
             for depth in range(num_layers)
         )
         self.classifier = Linear(hidden_channels, out_channels)
@@ -230,9 +254,9 @@ class GCNII(NodeModel):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Return class scores ``[N, C]``."""
-        graph = normalized(edge_index, x)
+        graph = normalized_adjacency(edge_index, x.size(0))
         h = start = self.encoder(feature_dropout(x, self.dropout, self.training)).relu()
         for layer in self.layers:
-            h = layer(F.dropout(h, self.dropout, self.training), start, *graph).relu()
+            h = layer(F.dropout(h, self.dropout, self.training), start, graph).relu()
         scores: Tensor = self.classifier(F.dropout(h, self.dropout, self.training))
         return scores

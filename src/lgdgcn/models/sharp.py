@@ -22,7 +22,9 @@ from lgdgcn.nn import (
     normalized_adjacency,
 )
 from lgdgcn.nn.encoder import HopWeights, PropagationOrder
+from lgdgcn.nn.propagation import Propagator, SampledPropagator
 from lgdgcn.nn.sharp.structure import Structure
+from lgdgcn.nn.subgraph import Subgraph
 
 __all__ = ["SharpGCN"]
 
@@ -48,6 +50,7 @@ class SharpGCN(LGDGCN):
         label_groups: Whether :meth:`begin` gives labels that exclude each other one factor.
         free_share: Share of the edges that factors without labels begin with.
         encoder_channels: Hidden channels of the encoder; 0 for none.
+        encoder_layers: Its hidden layers.
         hops: Hops K of the propagation.
         propagate: ``"hidden"`` channels or ``"features"``.
         hop_weights: ``"mean"``, ``"learned"`` or ``"signed"``.
@@ -87,6 +90,7 @@ class SharpGCN(LGDGCN):
         label_groups: bool = True,
         free_share: float = 0.1,
         encoder_channels: int = 0,
+        encoder_layers: int = 1,
         hops: int = 0,
         propagate: PropagationOrder = "hidden",
         hop_weights: HopWeights = "mean",
@@ -137,6 +141,7 @@ class SharpGCN(LGDGCN):
                 input_dropout,
                 dropout,
                 batch_norm,
+                encoder_layers,
             )
             self.views = views
             self.uses_edge_weights = hops > 0 and structure == "none"  # which weighs them itself
@@ -176,16 +181,20 @@ class SharpGCN(LGDGCN):
 
     def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
         """Give labels that exclude each other on the training nodes one factor."""
+        self.begin_labels(y)
+        if self.encoder is not None:
+            self.encoder.begin(x, normalized_adjacency(edge_index, x.size(0)))
+        if self.propagation_graph is not None:
+            self.propagation_graph.begin(edge_index, x.size(0))
+
+    def begin_labels(self, y: Tensor) -> None:
+        """The part of :meth:`begin` that knows no more than label sets ``[n, C]``."""
         if (self.label_groups or self.is_exclusive) and not self.unit_length:
             self.head.begin(y, self.num_factors)
         owned = self.owned_factors()
         if owned is not None:
             for layer in cast("Sequence[SharpConv]", self.layers):
                 layer.begin(owned, self.free_share)
-        if self.encoder is not None:
-            self.encoder.begin(x, normalized_adjacency(edge_index, x.size(0)))
-        if self.propagation_graph is not None:
-            self.propagation_graph.begin(edge_index, x.size(0))
 
     def factors(
         self,
@@ -204,7 +213,11 @@ class SharpGCN(LGDGCN):
     def _hidden(self, x: Tensor, edge_index: Tensor, views: int) -> Tensor:
         """What the encoder makes of every node in each view, ``[*, V, N, C]``."""
         assert self.encoder is not None
-        if self.propagation_graph is None:
+        graph: Propagator | SampledPropagator
+        part = Subgraph.current()
+        if part is not None:
+            graph = part.propagator
+        elif self.propagation_graph is None:
             graph = normalized_adjacency(edge_index, x.size(0))
         else:
             graph = self.propagation_graph.matrix()
@@ -264,7 +277,10 @@ class SharpGCN(LGDGCN):
         nodes = units.size(-3) // views
         losses = super().losses(output, _side_by_side(edge_index, nodes, views))
         if views > 1:
-            losses["consistency"] = self._disagreement(units, views)
+            part = Subgraph.current()
+            of_nodes = 1.0 if part is None else part.parts * part.seeds / part.num_nodes
+            counted = units if part is None else part.seeds_of(units, views)
+            losses["consistency"] = of_nodes * self._disagreement(counted, views)
         return losses
 
     def _disagreement(self, units: Tensor, views: int) -> Tensor:

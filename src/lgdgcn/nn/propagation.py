@@ -8,7 +8,8 @@ random half of its neighbourhood in every view, and must say the same of itself 
 (Feng et al. 2020, "Graph random neural networks"). Everything here is a pure function.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +18,16 @@ from lgdgcn import kernels
 from lgdgcn.kernels.graph import TensorCache, edge_weights
 from lgdgcn.nn.dropout import dropout
 
-__all__ = ["Propagator", "drop_nodes", "mean_of_hops", "normalized_adjacency", "propagate"]
+__all__ = [
+    "Propagator",
+    "SampledPropagator",
+    "average_neighbours",
+    "drop_nodes",
+    "mean_of_hops",
+    "normalized_adjacency",
+    "propagate",
+    "weights_of_one_hop",
+]
 
 
 class Propagator(NamedTuple):
@@ -35,6 +45,26 @@ class Propagator(NamedTuple):
     row_ptr: Tensor
     column: Tensor
     value: Tensor
+
+
+class SampledPropagator(NamedTuple):
+    """A matrix whose rows were drawn, so that it is not symmetric, and its transpose.
+
+    Attributes:
+        row_ptr: Row boundaries ``[n + 1]``.
+        column: Columns ``[nnz]``.
+        value: Entries ``[nnz]``.
+        column_ptr: Boundaries of the columns ``[n + 1]``.
+        row: Rows of the entries, column by column ``[nnz]``.
+        by_column: The entries in that order ``[nnz]``.
+    """
+
+    row_ptr: Tensor
+    column: Tensor
+    value: Tensor
+    column_ptr: Tensor
+    row: Tensor
+    by_column: Tensor
 
 
 _plain: TensorCache[Propagator] = TensorCache()
@@ -79,6 +109,11 @@ def mean_of_hops(hops: int, like: Tensor) -> Tensor:
     return torch.full((hops + 1,), 1 / (hops + 1), dtype=like.dtype, device=like.device)
 
 
+def weights_of_one_hop(like: Tensor) -> Tensor:
+    """Return the weights 0 and 1 of hops 0 and 1."""
+    return torch.arange(2, dtype=like.dtype, device=like.device)
+
+
 def drop_nodes(x: Tensor, rate: Tensor, training: bool) -> Tensor:
     """Set the rows of whole nodes to zero in training; shrink all rows to the same mean otherwise.
 
@@ -96,7 +131,7 @@ def drop_nodes(x: Tensor, rate: Tensor, training: bool) -> Tensor:
     return x * (dropout(ones, rate, training) != 0)
 
 
-def propagate(x: Tensor, graph: Propagator, weights: Tensor) -> Tensor:
+def propagate(x: Tensor, graph: Propagator | SampledPropagator, weights: Tensor) -> Tensor:
     r"""Average the hops 0 to K of every node's vector, :math:`\sum_k w_k \hat{A}^k x`.
 
     Args:
@@ -116,5 +151,80 @@ def propagate(x: Tensor, graph: Propagator, weights: Tensor) -> Tensor:
     """
     sets = x.reshape(-1, *x.shape[-2:])
     own = weights.expand(*x.shape[:-2], -1).reshape(len(sets), -1)
+    if isinstance(graph, SampledPropagator):
+        out: Tensor = _Sampled.apply(sets, own, *graph)  # type: ignore[no-untyped-call]
+        return out.view(x.shape)
     row_ptr, column, value = (p if p.dim() == 2 else p.unsqueeze(0) for p in graph)
     return kernels.propagate(sets, row_ptr, column, value, own).view(x.shape)
+
+
+def average_neighbours(h: Tensor, graph: Propagator) -> Tensor:
+    r"""Return :math:`\hat{A} h`, one hop of every node's vector ``[N, C]``, also inside ``vmap``.
+
+    Example:
+        >>> graph = normalized_adjacency(torch.tensor([[0, 1], [1, 0]]), 2)
+        >>> average_neighbours(torch.tensor([[1.0], [3.0]]), graph).round().tolist()
+        [[2.0], [2.0]]
+    """
+    hop: Tensor = _Hop.apply(h.unsqueeze(0), *graph)  # type: ignore[no-untyped-call]
+    return hop.squeeze(0)
+
+
+class _Sampled(torch.autograd.Function):
+    """The hops of sets of vectors ``[B, n, C]`` along a matrix that is not symmetric."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weights: Tensor, *graph: Tensor) -> Tensor:
+        ctx.save_for_backward(x if ctx.needs_input_grad[1] else None, weights, *graph)
+        return kernels.propagate(x, *_as_one(graph[:3], x), weights)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        # the gradient goes along the transpose; that of weight k is <x, (A^T)^k grad>
+        x, weights, *graph = ctx.saved_tensors
+        transpose = _as_one(graph[3:], grad)
+        products = None
+        if x is not None:
+            hop, one_hop = grad.contiguous(), weights_of_one_hop(grad).expand(len(grad), 2)
+            found = [(hop * x).sum((-1, -2))]
+            for _ in range(weights.size(1) - 1):
+                hop = kernels.propagate(hop, *transpose, one_hop)
+                found.append((hop * x).sum((-1, -2)))
+            products = torch.stack(found, -1)
+        back = kernels.propagate(grad.contiguous(), *transpose, weights)
+        return back, products, *[None] * 6
+
+
+def _as_one(graph: Sequence[Tensor], like: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """One matrix for all sets, as kernels want it."""
+    row_ptr, column, value = (part.unsqueeze(0) for part in graph)
+    return row_ptr, column, value.to(like.dtype)
+
+
+class _Hop(torch.autograd.Function):
+    """One hop of sets of vectors ``[B, N, C]``; inside ``vmap`` members are more such sets."""
+
+    @staticmethod
+    def forward(h: Tensor, row_ptr: Tensor, column: Tensor, value: Tensor) -> Tensor:
+        one_hop = weights_of_one_hop(h).expand(len(h), 2)
+        row_ptr, column, value = (part.unsqueeze(0) for part in (row_ptr, column, value))
+        return kernels.propagate(h.contiguous(), row_ptr, column, value.to(h.dtype), one_hop)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        # the matrix is symmetric: its transpose is itself
+        own: Tensor = _Hop.apply(grad, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+        return own, None, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], h: Tensor, *graph: Tensor
+    ) -> tuple[Tensor, int]:
+        assert in_dims[0] is not None
+        sets = h.movedim(in_dims[0], 0)  # [R, B, N, C]
+        hop: Tensor = _Hop.apply(sets.flatten(0, 1), *graph)  # type: ignore[no-untyped-call]
+        return hop.view(sets.shape), 0

@@ -23,6 +23,7 @@ LATER = (
     "input_dropout", "batch_norm", "views", "lambda_consistency", "sharpening",
     "consistency_warmup", "confidence", "weight_average", "structure", "structure_neighbours",
     "structure_weight", "refresh_every", "unit_length", "metric", "class_weights", "scaling",
+    "encoder_layers", "batch_size", "batch_parts", "fan_out", "hop_table",
 )  # fmt: skip
 
 

@@ -308,8 +308,9 @@ def _without_edges(data: Data, kept: Tensor, held: Tensor) -> Data:
     """The graph without held-out edges, and without the labels that training does not see."""
     graph = copy(data)
     graph.edge_index = kept
-    if "edge_weight" in graph:
-        del graph.edge_weight  # the number of factors is found without
+    for key in ("edge_weight", "edge_type"):
+        if key in graph:
+            del graph[key]  # the number of factors is found without
     graph.x = features_without_edges(data.x, data.edge_index, held)
     graph.val_mask = torch.zeros_like(data.val_mask)  # the last epoch is kept
     graph.test_mask = torch.zeros_like(data.test_mask)

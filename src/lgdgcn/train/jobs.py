@@ -14,6 +14,8 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import InputError
+from lgdgcn.train.batch_trainer import BatchTrainer
+from lgdgcn.train.graph_rows import prepared_rows
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.trained import prepared_alike
@@ -74,7 +76,7 @@ def run_jobs(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -
     for together in alike.values():
         free_memory(device)
         largest = max((job.member.settings for job in together), key=lambda settings: settings.k)
-        at_once = members_at_once(together[0].graph, largest, device)
+        at_once = 1 if largest.batch_size else members_at_once(together[0].graph, largest, device)
         queue = deque(_batches(together, at_once))
         while queue:
             batch = queue.popleft()
@@ -108,10 +110,19 @@ def _scaled_by(job: Job, kinds: dict[int, str]) -> Hashable:
 
 
 def _train(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -> None:
-    """Train jobs in one pass."""
-    graphs = prepared_alike([job.graph for job in jobs], jobs[0].member.settings, device)
+    """Train jobs in one pass, or a single one in batches of nodes."""
+    trainer: Trainer
     members, states = [job.member for job in jobs], [job.state for job in jobs]
-    trainer = Trainer(graphs, members, jobs[0].model, states)
+    if members[0].settings.batch_size and len(jobs) > 1:
+        for job in jobs:
+            _train([job], device, observer)
+        return
+    if members[0].settings.batch_size:
+        graph = prepared_rows(jobs[0].graph, members[0].settings)
+        trainer = BatchTrainer(graph, members[0], jobs[0].model, states[0], device)
+    else:
+        graphs = prepared_alike([job.graph for job in jobs], members[0].settings, device)
+        trainer = Trainer(graphs, members, jobs[0].model, states)
     while not trainer.finished:
         observer.on_epoch(jobs, trainer, trainer.epoch())
     observer.on_end(jobs, trainer)

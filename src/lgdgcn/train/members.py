@@ -37,7 +37,7 @@ def check_alike(
     if any(other != shared[0] for other in shared):
         differing = [key for key in shared[0] if len({str(own[key]) for own in shared}) > 1]
         raise InputError(f"members of a population may not differ in {', '.join(differing)}")
-    for key in ("x", "edge_index"):
+    for key in ("x", "edge_index") if len(graphs) > 1 else ():
         shapes = list(dict.fromkeys(tuple(graph[key].shape) for graph in graphs))
         if len(shapes) > 1:
             raise InputError(

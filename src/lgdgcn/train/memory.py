@@ -39,7 +39,11 @@ class TooLargeError(InputError, torch.OutOfMemoryError):
 
 
 def check_memory(
-    data: Data, settings: Sequence[Settings], model: str, device: torch.device
+    data: Data,
+    settings: Sequence[Settings],
+    model: str,
+    device: torch.device,
+    nodes: int | None = None,
 ) -> None:
     """Refuse trainings that cannot fit, naming the setting that does most about it.
 
@@ -48,9 +52,11 @@ def check_memory(
         settings: Of every model to train at once; they differ in nothing that counts but ``k``.
         model: A key of :data:`lgdgcn.models.MODELS`.
         device: Where they are to be trained.
+        nodes: Nodes that are looked at in a step; all by default.
     """
     if not settings:
         return
+    share = 1.0 if nodes is None else min(1.0, nodes / max(1, int(data.x.size(0))))
     most = max(settings, key=lambda one: one.k)
     features, outputs = int(data.x.size(1)), Task.of(data).outputs
     itemsize = int(data.x.element_size())
@@ -58,7 +64,7 @@ def check_memory(
 
     def size(one: Settings, features: int = features) -> float:
         floats = _weights(model, one, features, outputs) * copies
-        floats += _activations(data, one, model, outputs)
+        floats += _activations(data, one, model, outputs) * share
         return itemsize * len(settings) * floats
 
     def way_out() -> str:
@@ -75,7 +81,7 @@ def check_memory(
 
 def members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
     """How many trainings fit into a quarter of a GPU's free memory or 1 GiB, by a rough count."""
-    nodes, edges = data.x.size(0), data.edge_index.size(1)
+    nodes, edges = data.x.size(0), _edges(data)
     floats = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)
     floats += 8 * settings.hidden_channels * data.x.size(1) + 8 * nodes * min(settings.k, nodes)
     room = available_memory(device) / 4 if device.type == "cuda" else 2**30
@@ -100,6 +106,11 @@ def out_of_memory(device: torch.device) -> InputError:
     )
 
 
+def _edges(data: Data) -> int:
+    """Number of edges, both directions counted; a mapped graph has rows instead of a list."""
+    return int(data.rows.num_edges if data.edge_index is None else data.edge_index.size(1))
+
+
 def _weights(model: str, settings: Settings, features: int, outputs: int) -> float:
     """Number of weights, counted on a model that has no memory of its own."""
     if model == "monet":  # whose layers take memory even so
@@ -119,13 +130,13 @@ def _propagation(data: Data, settings: Settings, model: str) -> float:
     is_sharp = "encoder_channels" in settings_of(model) and settings.variant == "sharp"
     width = settings.hidden_channels if model == "grand" else settings.encoder_channels * is_sharp
     by_feature = settings.propagate == "features" and width > 0
-    columns = 11 * width + (5 * int(data.x.size(1)) if by_feature else 0)
+    columns = 11 * settings.encoder_layers * width + (5 * int(data.x.size(1)) if by_feature else 0)
     return float(settings.views * int(data.x.size(0)) * columns)
 
 
 def _activations(data: Data, settings: Settings, model: str, outputs: int) -> float:
     """Number of values that a step keeps of nodes and edges, as measured on a CPU, roughly."""
-    nodes, edges = int(data.x.size(0)), int(data.edge_index.size(1))
+    nodes, edges = int(data.x.size(0)), _edges(data)
     front = _propagation(data, settings, model)
     if model == "grand":
         return front + 5 * settings.views * nodes * outputs

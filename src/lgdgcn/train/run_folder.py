@@ -1,10 +1,12 @@
 """The folder of one run: who may write to it, and what lies where.
 
 ``config.toml``, ``metrics.jsonl`` (one line per epoch), ``result.json``, ``model.safetensors``,
-``units.png`` and ``checkpoints/``; once asked for, ``predictions.csv``, ``predictions-edges.csv``,
-``measure.json`` and ``explore.html``; below ``compared/`` a folder of the same kind for every model
-beside it. A run owns the files of these names, once ``config.toml`` says that it is a run, and
-nothing else.
+``units.png`` and ``checkpoints/``, where the models of several seeds stay; once asked for,
+``predictions.csv``, ``predictions-edges.csv`` (``.parquet`` of large graphs), ``measure.json`` and
+``explore.html``; below ``compared/`` a folder of the same kind for every model beside it. A run of
+``--task edges`` has ``edge_reasons.safetensors``, ``edge_reasons.json`` and ``reasons.png`` instead
+of a model and its units. A run owns the files of these names, once ``config.toml`` says that it is
+a run, and nothing else.
 Everything that can be refused is refused before training.
 """
 
@@ -24,7 +26,7 @@ from lgdgcn.train.run_lock import RunLock
 
 __all__ = ["RunFolder"]
 
-_CHECKPOINT = re.compile(r"seed-[0-9]+-[0-9]{6,12}\.safetensors(\.sha256)?")
+_CHECKPOINT = re.compile(r"seed-[0-9]+-([0-9]{6,12}|model)\.safetensors(\.sha256)?")
 
 
 class RunFolder:
@@ -62,6 +64,8 @@ class RunFolder:
         self.edge_predictions = self.path / "predictions-edges.csv"
         self.measures = self.path / "measure.json"
         self.page = self.path / "explore.html"
+        self.reasons = self.path / "edge_reasons.safetensors"
+        self.reasons_figure = self.path / "reasons.png"
         self.checkpoints = self.path / "checkpoints"
         self._lock = RunLock(self.path)
         self.lock = self._lock.file
@@ -69,6 +73,10 @@ class RunFolder:
     def checkpoint(self, seed: int) -> Path:
         """Folder and name of one seed's checkpoint, as :mod:`lgdgcn.train.checkpoint` wants it."""
         return self.checkpoints / f"seed-{seed}"
+
+    def seed_model(self, seed: int) -> Path:
+        """The model of one of several seeds, which stays when its checkpoints are removed."""
+        return self.checkpoints / f"seed-{seed}-model.safetensors"
 
     def compared(self, model: str) -> "RunFolder":
         """The folder of a model that is trained beside this run's own."""
@@ -101,10 +109,13 @@ class RunFolder:
         return [file for file in (*saved, *self._names()) if storage.plain_file(file)]
 
     def _names(self) -> list[Path]:
-        seal = self.model.with_name(self.model.name + ".sha256")
-        written = [self.result, self.model, seal, self.figure, self.measures, self.page]
+        sealed = [self.model, self.reasons]
+        sealed += [file.with_name(file.name + ".sha256") for file in sealed]
+        written = [self.result, *sealed, self.figure, self.measures, self.page]
+        of_edges = [self.reasons.with_suffix(".json"), self.reasons_figure]
         predicted = [self.predictions, self.edge_predictions]
-        return [*written, *predicted, self.metrics, self.config]
+        predicted += [file.with_suffix(".parquet") for file in predicted]
+        return [*written, *of_edges, *predicted, self.metrics, self.config]
 
     # Entry
 

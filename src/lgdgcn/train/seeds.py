@@ -2,6 +2,7 @@
 
 import statistics
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -18,9 +19,11 @@ from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import StopRequest
+from lgdgcn.storage import plain_file
 from lgdgcn.train import checkpoint
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
 from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.run_files import check_same
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
@@ -67,6 +70,8 @@ class SeedResult:
         return row
 
 
+_SAVED_EVERY = 60.0  # seconds
+
 OnEpoch = Callable[[Member, EpochReport], None]
 
 
@@ -80,6 +85,7 @@ def train_seeds(
     *,
     on_epoch: OnEpoch = lambda member, report: None,
     stop: StopRequest | None = None,
+    begun: TrainState | None = None,
 ) -> tuple[list[SeedResult], TrainedModel]:
     """Train one model per seed, as many at once as fit.
 
@@ -92,11 +98,14 @@ def train_seeds(
         folder: Where metrics and checkpoints go; resumed from if it holds some.
         on_epoch: Called after every epoch of every run.
         stop: Becomes true when a signal asks to stop.
+        begun: Where the training of the first seed stands already.
 
     Returns:
         The result of every seed, and the model with the best validation score.
     """
     observer = _SeedObserver(settings, folder, on_epoch, stop)
+    observer.many = len(seeds) > 1
+    observer.begun = {} if begun is None else {seeds[0]: begun}
     graphs = hold_once([load(seed) for seed in seeds])
     metrics = [choose_metric(graph, settings.metric).metric for graph in graphs]
     # a mean is of one score: that of the first seed, should splits differ in what is fair
@@ -105,6 +114,9 @@ def train_seeds(
         Job(model, Member(used, seed), graph) for seed, graph in zip(seeds, graphs, strict=True)
     ]
     observer.load_states(jobs)
+    about = [observer.identity(job) for job in jobs]
+    named = {"version": "versions", "graph": "data", "settings": "config"}
+    Ranks.current().check_same({name: [own[key] for own in about] for name, key in named.items()})
     run_jobs(jobs, device, observer)
     if folder is not None:
         folder.sort_metrics(_training_order(observer.batches))
@@ -122,10 +134,12 @@ def train_seed(
     *,
     on_epoch: OnEpoch = lambda member, report: None,
     stop: StopRequest | None = None,
+    begun: TrainState | None = None,
 ) -> tuple[SeedResult, TrainedModel]:
     """Train one model, going on from its checkpoint if there is one; see :func:`train_seeds`."""
+    follow: dict[str, Any] = {"on_epoch": on_epoch, "stop": stop, "begun": begun}
     results, trained = train_seeds(
-        lambda _: data, settings, model, [seed], device, folder, on_epoch=on_epoch, stop=stop
+        lambda _: data, settings, model, [seed], device, folder, **follow
     )
     return results[0], trained
 
@@ -143,8 +157,11 @@ class _SeedObserver(JobObserver):
         self.settings, self.folder, self.report, self.stop = settings, folder, on_epoch, stop
         self.results: list[SeedResult] = []
         self.best: TrainedModel | None = None
+        self.many = False  # whether models of several seeds are kept, to be compared
         self.batches: list[list[int]] = []  # seeds that were trained in one pass
+        self.begun: dict[int, TrainState] = {}  # by seed
         self._identities: dict[int, dict[str, Any]] = {}
+        self._saved_at = time.monotonic()
 
     def load_states(self, jobs: Sequence[Job]) -> None:
         """Let jobs go on from their checkpoints; later lines of their logs are dropped."""
@@ -152,7 +169,7 @@ class _SeedObserver(JobObserver):
         for job in jobs:
             seed = job.member.seed
             identity = self._identities[seed] = _identity(job)
-            job.state = None
+            job.state = self.begun.get(seed)
             if self.folder is None:
                 continue
             saved = checkpoint.load(self.folder.checkpoint(seed))
@@ -160,9 +177,16 @@ class _SeedObserver(JobObserver):
                 tensors, meta = saved
                 check_same(meta, identity)
                 job.state = _saved_state(meta, tensors, self.folder.checkpoint(seed))
+            elif job.state is not None:  # begun elsewhere: from now on this folder knows it
+                meta = {**identity, "progress": job.state.progress()}
+                checkpoint.save(self.folder.checkpoint(seed), job.state.tensors, meta)
             epochs[seed] = 0 if job.state is None else job.state.epoch
         if self.folder is not None:
             self.folder.truncate_metrics(partial(_is_known, epochs=epochs))
+
+    def identity(self, job: Job) -> dict[str, Any]:
+        """What all ranks of a job must have in common."""
+        return self._identities[job.member.seed]
 
     def on_restart(self, jobs: Sequence[Job]) -> None:
         """Go back to the last checkpoints."""
@@ -172,7 +196,8 @@ class _SeedObserver(JobObserver):
         self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
     ) -> None:
         """Log, save what is due, and stop if a signal asks for it or a training diverges."""
-        stopping = bool(self.stop)  # asked once: a later signal ends the next epoch
+        # asked once: a later signal ends the next epoch; ranks stop together
+        stopping = Ranks.current().agree(bool(self.stop))
         finite = [report for report in reports if report.diverged is None]
         for report in finite:
             if self.folder is not None:
@@ -186,11 +211,11 @@ class _SeedObserver(JobObserver):
                 job, x = jobs[report.index], trainer.graphs[report.index].x
                 advice = likely_cause(job.member.settings, x, job.model)
                 raise DivergedError(f"{report.diverged}; {advice}")
-        if self.stop and stopping and not trainer.finished:
+        if stopping and not trainer.finished:
             last = reports[-1]
             seed = jobs[last.index].member.seed
             message = f"stopped after epoch {last.state.epoch} of seed {seed}"
-            raise StoppedError(message, self.stop.exit_code)
+            raise StoppedError(message, self.stop.exit_code if self.stop else 143)
 
     def on_end(self, jobs: Sequence[Job], trainer: Trainer) -> None:
         """Score the best weights of every seed and keep the best model of all."""
@@ -208,7 +233,7 @@ class _SeedObserver(JobObserver):
                 job.graph.get("encoding"),
                 graph.get("scaling"),
             )
-            output = trained.run(graph)
+            output = trainer.output(index, trained)
             trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
             scores = {
                 split: task.scores(output.logits, graph.y, graph[f"{split}_mask"])
@@ -226,6 +251,10 @@ class _SeedObserver(JobObserver):
                 task.threshold if task.sizes_differ else None,
                 sanity_warnings(trained, graph, output, state) + _unused_weights(trained, graph),
             )
+            if self.folder is not None and self.many and trained.model.num_factors:
+                file = self.folder.seed_model(job.member.seed)
+                plain_file(file)  # no link is followed
+                trained.save(file)
             if self.best is None or (result.val or 0) > max(o.val or 0 for o in self.results):
                 self.best = trained
             self.results.append(result)
@@ -238,9 +267,13 @@ class _SeedObserver(JobObserver):
         reports: Sequence[EpochReport],
         stopping: bool,
     ) -> None:
-        """Save checkpoints every few epochs, of first and last epochs, and before stopping."""
+        """Save checkpoints every few epochs, of first and last epochs, and before stopping.
+
+        Long epochs are not lost, either: no minute passes without one.
+        """
         if self.folder is None:
             return
+        stopping = stopping or time.monotonic() > self._saved_at + _SAVED_EVERY
         due: set[int] = set()
         for report in reports:
             every = jobs[report.index].member.settings.checkpoint_every
@@ -252,6 +285,7 @@ class _SeedObserver(JobObserver):
             state, seed = trainer.state(index), jobs[index].member.seed
             meta = {**self._identities[seed], "progress": state.progress()}
             checkpoint.save(self.folder.checkpoint(seed), state.tensors, meta)
+            self._saved_at = time.monotonic()
 
 
 def _unused_weights(trained: TrainedModel, graph: Data) -> list[str]:

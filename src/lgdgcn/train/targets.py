@@ -66,6 +66,12 @@ class Targets(NamedTuple):
         counts = (total / (classes * sizes).clamp_min(1)).to(self.weight.dtype)
         return self._replace(weight=self.weight * torch.take_along_dim(counts, self.y, 1))
 
+    def to(self, device: torch.device) -> "Targets":
+        """The same on a device, without waiting for it."""
+        nodes, y, weight = (part.to(device, non_blocking=True) for part in self[:3])
+        positive = self.positive_weight
+        return Targets(nodes, y, weight, None if positive is None else positive.to(device))
+
     def pick(self, rows: Tensor) -> Tensor:
         """The rows ``[R, n, d]`` of these nodes among those of all, ``[R, N, d]``."""
         if len(self.nodes) == 1:

@@ -14,18 +14,26 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings, resolve
 from lgdgcn.data.encoding import Encoding
-from lgdgcn.data.features import select_columns
+from lgdgcn.data.features import select_columns, sparse_if_mostly_zero
 from lgdgcn.data.scaling import Scaling, fit_scaling
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
-from lgdgcn.kernels.graph import set_edge_weights
+from lgdgcn.kernels.graph import edge_weights, set_edge_weights
 from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
 from lgdgcn.train.checkpoint import check_like, load_weights, save_weights
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.task import Task
 
-__all__ = ["TrainedModel", "feature_names", "hold_once", "prepared", "prepared_alike"]
+__all__ = [
+    "TrainedModel",
+    "attach_edge_weights",
+    "feature_names",
+    "hold_once",
+    "prepared",
+    "prepared_alike",
+]
 
+SHARED = ("x", "edge_index", "edge_weight")  # what all splits of one graph have in common
 # What reading a made-up description may raise
 _NO_MODEL = (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, RuntimeError)
 
@@ -80,7 +88,23 @@ class TrainedModel:
 
     def _with_own_features(self, data: Data) -> Data:
         """The graph with its feature columns in the model's order."""
-        found = feature_names(data)
+        columns = self.own_columns(feature_names(data), data.x.size(1))
+        if columns is not None:
+            data = copy(data)
+            data.x = select_columns(data.x, columns)
+        return data
+
+    def own_columns(self, found: list[str] | None, width: int) -> list[int] | None:
+        """Which columns of a graph's features the model reads; ``None`` for all as they are.
+
+        Args:
+            found: Their names, if they have names.
+            width: Number of columns.
+
+        Raises:
+            InputError: They are not those that the model was trained with.
+        """
+        columns = None
         if found is not None and self.feature_names is not None and found != self.feature_names:
             missing = [name for name in self.feature_names if name not in set(found)]
             new = [name for name in found if name not in set(self.feature_names)]
@@ -93,20 +117,20 @@ class TrainedModel:
             warnings.warn(
                 "the feature columns are in another order than the model's: matched by name",
                 LGDWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-            data = copy(data)
-            data.x = select_columns(data.x, [found.index(name) for name in self.feature_names])
-        if data.x.size(1) != self.in_channels:
+            columns = [found.index(name) for name in self.feature_names]
+        if width != self.in_channels:
             raise InputError(
-                f"the graph has {data.x.size(1)} features, the model was trained with "
+                f"the graph has {width} features, the model was trained with "
                 f"{self.in_channels}; use the same feature columns"
             )
-        return data
+        return columns
 
     @torch.no_grad()
     def run(self, data: Data) -> NodeOutput:
         """Run the network on a graph that :func:`prepared` made."""
+        attach_edge_weights(data)
         model = self.model.eval().adapted(data.x, data.edge_index)
         return model.disentangle(data.x, data.edge_index)
 
@@ -243,7 +267,7 @@ def prepared(
     dtype: torch.dtype | None = None,
     scaling: Scaling | None = None,
 ) -> Data:
-    """Bring a canonical graph to the device, with its features scaled.
+    """Bring a canonical graph to the device, with its features scaled, and sparse if that pays.
 
     Args:
         data: The graph.
@@ -257,14 +281,23 @@ def prepared(
     """
     if scaling is None:
         scaling = fit_scaling(settings.feature_scaling, data.x, data.train_mask)
-    x = scaling(data.x)
+    x = sparse_if_mostly_zero(scaling(data.x))
     result = data.clone()
     result.x = x if dtype is None else x.to(dtype)
     result.scaling = scaling
     result = result.to(device)
-    if "edge_weight" in result:  # of mean 1, as the weight of the loop at every node is
-        set_edge_weights(result.edge_index, result.edge_weight / result.edge_weight.mean())
+    attach_edge_weights(result)
     return result
+
+
+def attach_edge_weights(graph: Data) -> None:
+    """Let a graph's weights go along with its edges, whose copies do not have them.
+
+    Whatever a network is given passes here, so that no copy of the edges loses them in silence.
+    """
+    if "edge_weight" in graph and edge_weights(graph.edge_index) is None:
+        # of mean 1, as the weight of the loop at every node is
+        set_edge_weights(graph.edge_index, graph.edge_weight / graph.edge_weight.mean())
 
 
 def prepared_alike(graphs: Sequence[Data], settings: Settings, device: torch.device) -> list[Data]:
@@ -292,7 +325,7 @@ def hold_once(graphs: Sequence[Data]) -> list[Data]:
     first, shared = graphs[0], []
     for graph in graphs:
         if graph.x is not first.x or graph.edge_index is not first.edge_index:
-            if not _is_same(graph.x, first.x) or not _is_same(graph.edge_index, first.edge_index):
+            if not all(_is_same(graph.get(key), first.get(key)) for key in SHARED):
                 raise InputError("the seeds' graphs differ; only their splits may")
             graph = copy(graph)
             graph.x, graph.edge_index = first.x, first.edge_index
@@ -300,7 +333,9 @@ def hold_once(graphs: Sequence[Data]) -> list[Data]:
     return shared
 
 
-def _is_same(a: Tensor, b: Tensor) -> bool:
+def _is_same(a: Tensor | None, b: Tensor | None) -> bool:
+    if a is None or b is None:
+        return a is b
     if a.layout != b.layout or a.shape != b.shape:
         return False
     if a.layout == torch.sparse_csr:

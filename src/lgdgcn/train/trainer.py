@@ -27,6 +27,7 @@ from lgdgcn.train.memory import check_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, selection_scores
+from lgdgcn.train.trained import TrainedModel, attach_edge_weights
 
 __all__ = ["Trainer"]
 
@@ -69,11 +70,15 @@ class Trainer:
         self.states = [TrainState() if state is None else replace(state) for state in states]
         self._has_validation = [bool(graph.val_mask.any()) for graph in self.graphs]
         indices = [i for i in range(len(self.members)) if not self._is_finished(i)]
-        unfinished = [self.members[i].settings for i in indices]
-        check_memory(self.graphs[0], unfinished, model_name, self.graphs[0].x.device)
+        self._check_memory(indices)
         self._build(indices)
         for concern in self.network.concerns() if self.indices else ():
             warnings.warn(concern, LGDWarning, stacklevel=2)
+
+    def _check_memory(self, indices: list[int]) -> None:
+        """Refuse members that cannot fit."""
+        unfinished = [self.members[i].settings for i in indices]
+        check_memory(self.graphs[0], unfinished, self.model_name, self.graphs[0].x.device)
 
     @property
     def finished(self) -> bool:
@@ -112,6 +117,10 @@ class Trainer:
     def model(self, index: int, weights: str = "best") -> NodeModel:
         """Return a single model with a member's best (or, ``"model"``, present) weights."""
         return with_weights(self._new_model(index), self.state(index), weights)
+
+    def output(self, index: int, trained: TrainedModel) -> NodeOutput:
+        """Return what a member's finished model says of all nodes of its graph."""
+        return trained.run(self.graphs[index])
 
     # One epoch on the device
 
@@ -266,6 +275,8 @@ class Trainer:
             return
         members, graphs = [self.members[i] for i in indices], [self.graphs[i] for i in indices]
         states, self._tasks = [self.states[i] for i in indices], [self.tasks[i] for i in indices]
+        for graph in graphs:
+            attach_edge_weights(graph)
         self.x, self.edge_index, self.task = graphs[0].x, graphs[0].edge_index, self._tasks[0]
         self.stacked = StackedMembers(members, [self._new_model(i) for i in indices], states)
         self.network = self.stacked.network

@@ -12,6 +12,7 @@ the steps that the comments number.
     propagate.py                   K-hop averages
     products.py                    sparse features times weights, inner products along edges
     gaussian.py                    diversity loss
+    sample.py                      neighbours drawn for a batch of nodes
     units.py                       unit length, dropout, Adam
     vectors.py, vector_math.py     vector registers for numba: types, loads and stores, arithmetic
     threads.py                     threads, and how work is divided among them
@@ -47,6 +48,7 @@ from lgdgcn.kernels.cpu.nearest import nearest
 from lgdgcn.kernels.cpu.products import edge_agreement, matmul
 from lgdgcn.kernels.cpu.propagate import propagate
 from lgdgcn.kernels.cpu.route import route
+from lgdgcn.kernels.cpu.sample import renumber, sample
 from lgdgcn.kernels.cpu.units import adam, dropout, unit_length
 
 __all__ = [
@@ -58,8 +60,10 @@ __all__ = [
     "matmul",
     "nearest",
     "propagate",
+    "renumber",
     "route",
     "row_sums",
+    "sample",
     "symmetrize",
     "unit_length",
 ]

@@ -16,6 +16,7 @@ their docstrings list the steps that the comments number.
     propagate.py                   K-hop averages
     products.py                    sparse features times weights, inner products along edges
     gaussian.py                    distances, quadratic forms, covariance, diversity loss
+    sample.py                      neighbours drawn for a batch of nodes
     units.py                       unit length, dropout, Adam
 
 **Memory layout.** Tensors are `[R, N, M, d]`: R members (models trained at once), N nodes, M
@@ -51,6 +52,7 @@ from lgdgcn.kernels.gpu.nearest import nearest
 from lgdgcn.kernels.gpu.products import edge_agreement, matmul
 from lgdgcn.kernels.gpu.propagate import propagate
 from lgdgcn.kernels.gpu.route import route
+from lgdgcn.kernels.gpu.sample import sample
 from lgdgcn.kernels.gpu.units import adam, dropout, unit_length
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "quadratic_forms",
     "route",
     "row_sums",
+    "sample",
     "square_distances",
     "symmetrize",
     "unit_length",

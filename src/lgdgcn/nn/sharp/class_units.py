@@ -1,8 +1,10 @@
 """Units that are classes: the sharp variant's projection and routing."""
 
+import torch
 from torch import Tensor
 
 from lgdgcn.nn.routing import route
+from lgdgcn.nn.subgraph import Subgraph
 
 __all__ = ["class_units", "vote"]
 
@@ -48,7 +50,11 @@ def vote(scores: Tensor, edge_index: Tensor, rounds: int, tau: float | Tensor) -
         Units ``[*, N, M, d]``.
     """
     units = class_units(scores)
+    part = Subgraph.current()
     for _ in range(rounds):
         votes, _ = route(units, edge_index, 1, tau, normalize_last=False)
+        if part is not None:  # a drawn neighbour votes for those that were not
+            scale = part.vote_scale.repeat(units.size(-3) // len(part.vote_scale))
+            votes = torch.lerp(units, votes, scale.to(units.dtype)[:, None, None])
         units = class_units(scores + votes)
     return units

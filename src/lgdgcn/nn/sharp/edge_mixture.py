@@ -5,11 +5,18 @@ from torch import Tensor
 
 from lgdgcn import kernels
 
-__all__ = ["drawn_weights", "edge_loss", "factor_posterior", "factor_weights"]
+__all__ = [
+    "agreement_by_factor",
+    "drawn_weights",
+    "edge_loss",
+    "factor_posterior",
+    "factor_weights",
+    "posterior_of",
+]
 
 _BACKGROUND = 0.05  # share of the edges that no factor has to explain
 _LEAST = 1e-4  # share of a factor that draws nothing: it may come back
-_SMALLEST = 1e-6  # agreement of ends that have no class in common
+SMALLEST = 1e-6  # agreement of ends that have no class in common
 
 
 def factor_weights(owned: Tensor, free_share: float = 0.1) -> Tensor:
@@ -97,11 +104,19 @@ def factor_posterior(units: Tensor, edge_index: Tensor, weights: Tensor) -> Tens
         weights: Shares of the factors. Shape ``[*, M]``.
     """
     shares = units.square()
-    agreement = torch.stack(
-        [kernels.edge_agreement(own.contiguous(), edge_index) for own in shares.unbind(-2)], -1
-    )  # [*, E, M]
-    lift = weights.to(units.dtype) / _by_chance(shares)
-    evidence = (agreement + _SMALLEST) * lift.unsqueeze(-2)
+    agreement = agreement_by_factor(shares, edge_index)
+    return posterior_of(agreement, weights.to(units.dtype) / _by_chance(shares))
+
+
+def agreement_by_factor(shares: Tensor, edge_index: Tensor) -> Tensor:
+    """Agreement of the ends of every edge in each factor ``[*, E, M]``, for distributions."""
+    parts = [kernels.edge_agreement(own.contiguous(), edge_index) for own in shares.unbind(-2)]
+    return torch.stack(parts, -1)
+
+
+def posterior_of(agreement: Tensor, lift: Tensor) -> Tensor:
+    """Probability that each factor drew the edge ``[*, E, M]``, by its lift per agreement."""
+    evidence = (agreement + SMALLEST) * lift.unsqueeze(-2)
     return evidence / evidence.sum(-1, keepdim=True)
 
 
@@ -109,4 +124,4 @@ def _by_chance(shares: Tensor) -> Tensor:
     """Mean agreement of any two nodes in each factor, ``[*, N, M, d] -> [*, M]``."""
     pairs = max(1, shares.size(-3) * (shares.size(-3) - 1))
     everyone = shares.sum(-3).square().sum(-1) - shares.square().sum((-1, -3))
-    return everyone / pairs + _SMALLEST
+    return everyone / pairs + SMALLEST

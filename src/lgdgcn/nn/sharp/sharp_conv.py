@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
+from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sampled_edge_loss
 from lgdgcn.nn.sharp.class_units import vote
 from lgdgcn.nn.sharp.edge_mixture import (
     drawn_weights,
@@ -14,6 +15,7 @@ from lgdgcn.nn.sharp.edge_mixture import (
     factor_posterior,
     factor_weights,
 )
+from lgdgcn.nn.subgraph import Subgraph
 
 __all__ = ["SharpConv"]
 
@@ -61,6 +63,7 @@ class SharpConv(LGDConv):
         every = torch.ones(self.factors, dtype=torch.bool)
         self.register_buffer("owned", every, persistent=False)
         self.register_buffer("factor_weights", factor_weights(every))
+        self.moments: EdgeMoments | None = None  # where it is trained on parts of a graph
 
     def begin(self, owned: Tensor, free_share: float) -> None:
         """Say which factors labels own ``[M]``, and the edges that the others begin with."""
@@ -88,8 +91,13 @@ class SharpConv(LGDConv):
         return scores.masked_fill(missing, _NEVER)
 
     def route(self, z: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-        """Let neighbours vote, T rounds; return class units and edge probabilities."""
+        """Let neighbours vote, T rounds; return class units and edge probabilities.
+
+        Of a part of a graph, the edges are left to :meth:`losses`.
+        """
         units = vote(z, edge_index, self.iterations, self.tau)
+        if Subgraph.current() is not None:
+            return units, units.new_zeros(*units.shape[:-3], 0, self.factors)
         return units, factor_posterior(units, edge_index, self.factor_weights)
 
     def edge_loss(self, output: Disentangled, edge_index: Tensor) -> Tensor:
@@ -98,5 +106,10 @@ class SharpConv(LGDConv):
 
     def losses(self, output: Disentangled, edge_index: Tensor) -> dict[str, Tensor]:
         """Return the edge loss beside the layer's other losses, ``[*]`` each."""
-        edge = {"edge": self.edge_loss(output, edge_index)}
+        part = Subgraph.current()
+        if part is None or self.moments is None:
+            edge = {"edge": self.edge_loss(output, edge_index)}
+        else:
+            units = output.local_units
+            edge = {"edge": sampled_edge_loss(units, part, self.factor_weights, self.moments)}
         return edge | super().losses(output, edge_index)

@@ -1,0 +1,137 @@
+"""Whether a training reads all nodes in every step, how its graph is read, and by which ranks."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.commands.console import out
+from lgdgcn.config import AUTO, Settings
+from lgdgcn.data.packed import PackedGraph
+from lgdgcn.data.packed.whole import memory_of_whole
+from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import InputError
+from lgdgcn.runtime import available_memory, select_device, stop_on_signals
+from lgdgcn.train.auto_factors import least_factors
+from lgdgcn.train.batch_input import check_batchable
+from lgdgcn.train.mapped import mapped_graph
+from lgdgcn.train.memory import TooLargeError, check_memory
+from lgdgcn.train.portfolio import Candidate
+from lgdgcn.train.ranks import Ranks
+from lgdgcn.train.seeds import train_seeds
+
+__all__ = ["follow", "graph_loader", "in_batches", "several_ranks"]
+
+BATCH_SIZE = 8192  # where nobody names one
+BATCH_NODES = 4 * BATCH_SIZE  # that a step looks at, at least
+
+
+def graph_loader(source: GraphSource, batch_size: int) -> Callable[[int], Data]:
+    """Return what reads the graph of a seed.
+
+    A packed graph that is trained on in batches stays on the disk, and so does one that does not
+    fit into memory.
+    """
+    read = lru_cache(maxsize=2)(source.load)
+    if source.is_packed:
+        packed = PackedGraph.open(source.dataset)
+        if batch_size or memory_of_whole(packed) > available_memory():
+            if source.features is not None or source.split == "random":
+                raise InputError(
+                    f"{source.dataset} is too large to be read whole, or trained on in batches: "
+                    "leave out --features and --split random"
+                )
+            mapped = lru_cache(maxsize=1)(lambda: mapped_graph(packed))
+            return lambda seed: mapped()
+    return lambda seed: read(seed if source.varies_with_seed else 0)
+
+
+def in_batches(
+    tried: list[Candidate], data: Data, model: str, device: torch.device
+) -> list[Candidate]:
+    """Return what is tried: in batches if that is asked for, or if not all nodes fit at once.
+
+    Settings are not searched in batches: the first ones are taken, without latent structure, and
+    both are said.
+
+    Raises:
+        TooLargeError: Not all nodes fit, and the model cannot be trained in batches.
+    """
+    first = tried[0].settings
+    if first.factors == AUTO and (Ranks.current().size > 1 or data.edge_index is None):
+        raise InputError(
+            "factors is auto, which one process finds on a graph in memory; give a number"
+        )
+    size = first.batch_size
+    if not size:
+        try:
+            check_memory(data, [least_factors(first, model)], model, device)
+            if data.edge_index is not None:
+                return tried
+            reason = "the graph does not fit into memory"
+        except TooLargeError as error:
+            alone = [least_factors(first, model)]
+            try:
+                check_batchable(replace(first, structure="none"), model)
+                check_memory(data, alone, model, device, nodes=BATCH_NODES)
+            except InputError:
+                raise error from None
+            reason = str(error).partition(";")[0]
+        size = BATCH_SIZE
+        out.print(f"{reason}: trained in batches of {size:,} nodes (--batch-size)", soft_wrap=True)
+    left_out = [] if first.structure == "none" else [f"structure = {first.structure}"]
+    left_out += ["the search of settings"] if len(tried) > 1 else []
+    if left_out:
+        out.print(f"in batches of nodes {' and '.join(left_out)} is left out", soft_wrap=True)
+    settings = replace(first, batch_size=size, structure="none")
+    check_batchable(settings, model)
+    return [replace(tried[0], settings=settings)]
+
+
+@contextmanager
+def several_ranks(
+    device: str, own: dict[str, Any], compare: list[str]
+) -> Iterator[tuple[Ranks, torch.device]]:
+    """Meet the other ranks, if torchrun has started some, and part when all is done.
+
+    Several ranks train in batches, whose parts they share.
+
+    Args:
+        device: That of the command; every rank of a machine takes a GPU of its own.
+        own: Settings that are given, to which those of ranks are added.
+        compare: What is to be trained beside.
+    """
+    index = os.environ.get("LOCAL_RANK", "0")
+    if torch.cuda.is_available() and device in ("auto", "cuda") and "LOCAL_RANK" in os.environ:
+        device = f"cuda:{index}"
+        torch.cuda.set_device(int(index))
+    where = select_device(device)
+    ranks = Ranks.start(where)
+    try:
+        if ranks.size > 1:
+            if compare:
+                raise InputError("--compare is for a single process; leave it out with torchrun")
+            out.quiet = not ranks.is_first
+            own.setdefault("batch_parts", ranks.size)
+            own.setdefault("batch_size", BATCH_SIZE)
+            if own["batch_parts"] < ranks.size:
+                raise InputError(
+                    f"batch_parts is {own['batch_parts']}, fewer than the {ranks.size} ranks; "
+                    "leave it out, or start fewer ranks"
+                )
+        yield ranks, where
+    finally:
+        ranks.end()
+
+
+def follow(load: Callable[[int], Data], model: str, seeds: int, device: torch.device) -> None:
+    """Train with rank 0, which chooses the settings and writes all files."""
+    settings: Settings | None = Ranks.current().from_first(None)
+    if settings is not None:
+        with stop_on_signals() as stop:
+            train_seeds(load, settings, model, range(seeds), device, stop=stop)

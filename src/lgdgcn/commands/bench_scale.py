@@ -1,0 +1,177 @@
+"""``lgdgcn bench --scale``: time and memory over the size of generated graphs."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lgdgcn.benchmark.run import exponent, number
+from lgdgcn.commands.console import out, print_table, steps
+from lgdgcn.commands.scale_worker import ROWS
+from lgdgcn.data.packed import PackedGraph, is_packed
+from lgdgcn.errors import InputError
+from lgdgcn.runtime import select_device
+from lgdgcn.storage import check_target, make_folder, write_json
+
+__all__ = ["bench_scale", "growing_sizes"]
+
+NODES, EDGES = 100_000, 1_000_000  # of the largest graph, where none is asked for
+MOST_EDGES = 100_000_000
+LEAST_NODES = 1_000
+BATCH_SIZE = 8192
+
+Row = dict[str, Any]
+Measure = Callable[[Row], Row]
+
+
+def bench_scale(
+    *,
+    nodes: int | None,
+    edges: int | None,
+    graphs: Path | None,
+    device: str,
+    as_json: bool,
+    folder: Path | None,
+) -> None:
+    """Measure three sizes, each ten times the last; print a table or one JSON object."""
+    sizes = growing_sizes(nodes, edges)
+    where = str(select_device(device))
+    if folder is not None:
+        make_folder(folder)
+        for name in ("scale.json", "scale.png"):
+            check_target(folder / name)
+    with _place(graphs) as place, steps() as progress:
+        rows = list(_rows(sizes, place, where, progress, in_own_process))
+    report = {"device": where, "batch_size": BATCH_SIZE, "rows": rows, "growth": _growth(rows)}
+    if folder is not None:
+        from lgdgcn.benchmark.growth import plot_growth
+
+        write_json(folder / "scale.json", report)
+        plot_growth(rows, folder / "scale.png")
+    if as_json:
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
+    else:
+        _print(report)
+
+
+def growing_sizes(nodes: int | None, edges: int | None) -> list[tuple[int, int]]:
+    """Nodes and edges of the graphs, the largest last.
+
+    Args:
+        nodes: Of the largest; a tenth of its edges by default.
+        edges: Of the largest; ten times its nodes by default.
+
+    Example:
+        >>> growing_sizes(None, 10_000_000)
+        [(10000, 100000), (100000, 1000000), (1000000, 10000000)]
+    """
+    if nodes is None:
+        nodes = NODES if edges is None else edges // 10
+    if edges is None:
+        edges = 10 * nodes
+    if not LEAST_NODES <= nodes <= edges <= MOST_EDGES:
+        raise InputError(
+            f"--nodes is {nodes} and --edges is {edges}; give {LEAST_NODES:,} nodes at least, no "
+            f"more of them than edges, and {MOST_EDGES:,} edges at most"
+        )
+    sizes = [(nodes // ten, edges // ten) for ten in (100, 10, 1)]
+    return [size for size in sizes if size[0] >= LEAST_NODES]
+
+
+def _rows(
+    sizes: list[tuple[int, int]],
+    place: Path,
+    device: str,
+    progress: Callable[[str], None],
+    measure: Measure,
+) -> Iterator[Row]:
+    for nodes, edges in sizes:
+        graph, model = place / f"{nodes}-{edges}.lgd", str(place / f"{nodes}-{edges}.model")
+        size = {"nodes": nodes, "edges": edges}
+        common = {"graph": str(graph), "model": model, "device": device}
+        works: list[Row] = [
+            {"row": "epoch", **common, "batch_size": BATCH_SIZE},
+            {"row": "predict", **common},
+        ]
+        if is_packed(graph):
+            PackedGraph.open(graph)
+        else:
+            works.insert(0, {"row": "generate", "graph": str(graph), **size})
+        for work in works:
+            progress(f"{work['row']}, {edges:,} edges")
+            found = measure(work)
+            if "prepare_seconds" in found:
+                yield {"row": "prepare", **size, "seconds": found["prepare_seconds"]}
+            yield {"row": work["row"], **size, **found}
+            if "left_out" in found:
+                break
+
+
+def in_own_process(work: Row) -> Row:
+    """Measure in a process of its own; what goes wrong there is a reason to leave a row out."""
+    package = str(Path(__file__).parents[2])
+    path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "lgdgcn.commands.scale_worker", json.dumps(work)]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines()
+        reason = f"signal {-done.returncode}, often a lack of memory"
+        return {"left_out": lines[-1] if lines else reason}
+    found: Row = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _growth(rows: list[Row]) -> list[Row]:
+    """By which power of the edges each row's time and memory grow."""
+    found = []
+    for row in ROWS:
+        points = [one for one in rows if one["row"] == row and "seconds" in one]
+        edges = [one["edges"] for one in points]
+        keys = {"seconds": "seconds", "anonymous": "anonymous_bytes", "resident": "peak_bytes"}
+        slopes = {
+            name: exponent(edges, [max(1e-9, one[key]) for one in points])
+            for name, key in keys.items()
+            if all(key in one for one in points)
+        }
+        if points:
+            found.append({"row": row, **slopes})
+    return found
+
+
+def _print(report: Row) -> None:
+    header = ["row", "nodes", "edges", "seconds", "resident MB", "without files MB"]
+    lines = []
+    for row in report["rows"]:
+        memory = [row.get("peak_bytes"), row.get("anonymous_bytes")]
+        cells = [number(row.get("seconds"))] + [
+            number(None if size is None else size / 1e6) for size in memory
+        ]
+        lines.append([row["row"], f"{row['nodes']:,}", f"{row['edges']:,}", *cells])
+    print_table(f"Growth of generated graphs, {report['device']}", header, lines)
+    for name, about in ROWS.items():
+        if any(row["row"] == name for row in report["rows"]):
+            out.print(f"{name}: {about}", soft_wrap=True)
+    for one in report["growth"]:
+        if one["seconds"] is not None:
+            rest = f", its memory without files with edges^{one.get('anonymous', 0):.2f}"
+            grows = f"time of {one['row']} grows with edges^{one['seconds']:.2f}"
+            out.print(grows + rest * ("anonymous" in one), soft_wrap=True)
+    for row in report["rows"]:
+        if "left_out" in row:
+            out.print(f"{row['row']} of {row['edges']:,} edges is left out: {row['left_out']}")
+
+
+@contextmanager
+def _place(graphs: Path | None) -> Iterator[Path]:
+    """The folder that graphs are written to; one that nobody named is removed."""
+    if graphs is not None:
+        yield make_folder(graphs)
+        return
+    with tempfile.TemporaryDirectory(prefix="lgdgcn-scale-") as place:
+        yield Path(place)

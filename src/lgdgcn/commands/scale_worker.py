@@ -1,0 +1,161 @@
+"""One row of ``lgdgcn bench --scale`` in a process of its own, whose memory is measured.
+
+``python -m lgdgcn.commands.scale_worker '{"row": "predict", "graph": "graph.lgd", …}'`` prints one
+JSON object: seconds, and the most memory that was resident, with mapped files and without.
+"""
+
+import json
+import re
+import resource
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ROWS", "Memory", "measure"]
+
+ROWS = {
+    "generate": "a graph is drawn and written packed",
+    "prepare": "before an epoch: features are propagated ahead",
+    "epoch": "one epoch in batches of nodes, with its evaluation",
+    "predict": "all nodes are predicted and written to Parquet",
+}
+SEVERAL = 2_000_000  # edges up to which a second epoch is measured, without first-time costs
+STATUS = re.compile(r"(VmHWM|VmRSS|RssAnon):\s+(\d+) kB")
+
+
+class Memory:
+    """Watches how much memory this process has, while its context lasts.
+
+    Attributes:
+        before: Bytes that were resident at the start: the interpreter and its libraries.
+        anonymous: Most bytes that were resident and not of a mapped file, looked at every 20 ms.
+    """
+
+    def __enter__(self) -> "Memory":
+        now = _status()
+        self.before, self.anonymous = now.get("VmRSS", 0), now.get("RssAnon", 0)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.02):
+            self.anonymous = max(self.anonymous, _status().get("RssAnon", 0))
+
+    @property
+    def peak(self) -> int:
+        """Most bytes that were ever resident, pages of mapped files among them."""
+        # getrusage also knows what the process was before it became this program
+        known = _status().get("VmHWM")
+        return known or 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _status() -> dict[str, int]:
+    """What Linux knows of this process, in bytes; nothing elsewhere."""
+    try:
+        text = Path("/proc/self/status").read_text()
+    except OSError:
+        return {}
+    return {name: 1024 * int(number) for name, number in STATUS.findall(text)}
+
+
+def measure(row: str, graph: str, **work: Any) -> dict[str, Any]:
+    """Do the work of a row.
+
+    Args:
+        row: A key of :data:`ROWS`; ``prepare`` is measured with ``epoch``.
+        graph: The folder of the packed graph, which ``generate`` makes.
+        **work: ``nodes`` and ``edges`` to generate; ``model``, a file that an epoch writes and
+            a prediction reads; ``batch_size``; ``device``.
+    """
+    kinds: dict[str, Callable[..., dict[str, Any]]]
+    kinds = {"generate": _generate, "epoch": _epoch, "predict": _predict}
+    with Memory() as memory:
+        found = kinds[row](graph, **work)
+    own = {"before_bytes": memory.before, "peak_bytes": memory.peak}
+    return {**own, "anonymous_bytes": memory.anonymous, **found}
+
+
+def _generate(graph: str, nodes: int, edges: int) -> dict[str, Any]:
+    from lgdgcn.data.scale_graph import write_scale_graph
+
+    start = time.perf_counter()
+    made = write_scale_graph(graph, nodes, edges)
+    seconds = time.perf_counter() - start
+    size = sum(entry.bytes for entry in made.manifest.files.values())
+    return {"seconds": seconds, "graph_bytes": size, "found_edges": made.num_edges // 2}
+
+
+def _epoch(graph: str, model: str, batch_size: int, device: str) -> dict[str, Any]:
+    from lgdgcn.config import preset, resolve
+    from lgdgcn.data.packed import PackedGraph
+    from lgdgcn.runtime import set_threads
+    from lgdgcn.train.batch_trainer import BatchTrainer
+    from lgdgcn.train.graph_rows import prepared_rows
+    from lgdgcn.train.mapped import mapped_graph
+    from lgdgcn.train.state import Member
+    from lgdgcn.train.trained import TrainedModel
+
+    set_threads()
+    packed = PackedGraph.open(graph)
+    shipped = preset("", "lgdgcn", "sharp", multi_label=False)
+    settings = resolve({**shipped, "batch_size": batch_size, "structure": "none"})
+    start = time.perf_counter()
+    ready = prepared_rows(mapped_graph(packed), settings)
+    trainer = BatchTrainer(ready, Member(settings, 0), device=device)
+    prepare = time.perf_counter() - start
+    for _ in range(2 if packed.num_edges // 2 <= SEVERAL else 1):
+        start = time.perf_counter()
+        [report] = trainer.epoch()
+        seconds = time.perf_counter() - start
+    trained = TrainedModel(
+        "lgdgcn",
+        trainer.model(0, "model"),
+        settings,
+        trainer.tasks[0],
+        packed.classes,
+        packed.num_features,
+        scaling=ready.scaling,
+    )
+    trained.save(Path(model))
+    steps = trainer.deal.steps
+    loss = report.metrics["total"]
+    return {"seconds": seconds, "prepare_seconds": prepare, "steps": steps, "loss": loss}
+
+
+def _predict(graph: str, model: str, device: str) -> dict[str, Any]:
+    from lgdgcn.commands.predict_large import write_large
+    from lgdgcn.data.packed import PackedGraph
+    from lgdgcn.runtime import set_threads
+    from lgdgcn.train.large_graph import LargeGraph
+    from lgdgcn.train.trained import TrainedModel
+
+    set_threads()
+    file = Path(model).with_suffix(".parquet")
+    start = time.perf_counter()
+    large = LargeGraph(PackedGraph.open(graph), TrainedModel.load(Path(model), device))
+    write_large(large, file, None, probabilities=False)
+    seconds = time.perf_counter() - start
+    size = file.stat().st_size
+    file.unlink()
+    return {"seconds": seconds, "file_bytes": size}
+
+
+def main() -> None:
+    """Do the work that is given as JSON and print what was measured."""
+    warnings.simplefilter("ignore")
+    found = measure(**json.loads(sys.argv[1]))
+    sys.stdout.write("\n" + json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()

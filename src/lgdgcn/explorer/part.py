@@ -1,0 +1,85 @@
+"""Which nodes of a graph the page shows: all, those around one, those of a class, or a sample."""
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.errors import InputError
+from lgdgcn.explorer.payload import MOST_EDGES, MOST_NODES
+from lgdgcn.train.neighbourhood import around, linked_sample, some_of
+from lgdgcn.train.part_model import GraphInMemory, PartModel, WholeGraph
+from lgdgcn.train.trained import TrainedModel
+
+__all__ = ["shown_part"]
+
+
+def shown_part(
+    graph: WholeGraph, node: str | None = None, hops: int = 2, label: str | None = None
+) -> tuple[TrainedModel, Data, str | None]:
+    """Choose what the page shows of a graph.
+
+    Args:
+        graph: The graph.
+        node: Id of a node whose surroundings are shown.
+        hops: How far they go.
+        label: Known label of the nodes that are shown.
+
+    Returns:
+        A model that answers as in the whole graph, the part in canonical form, and one line that
+        says what it is; ``None`` if it is the whole graph.
+
+    Raises:
+        InputError: There is no such node or label.
+    """
+    if node is not None and label is not None:
+        raise InputError("--node and --label choose different nodes; leave out one of them")
+    if hops < 1:
+        raise InputError(f"--hops is {hops}; give at least 1")
+    rows, asked = graph.rows, node is not None or label is not None
+    whole = rows.num_nodes <= MOST_NODES and not asked
+    if whole and isinstance(graph, GraphInMemory):
+        return graph.trained, graph.data, None
+    most = MOST_NODES
+    while True:
+        nodes, what = _chosen(graph, node, hops, label, most)
+        part = graph.part(nodes)
+        if part.edge_index.size(1) // 2 <= MOST_EDGES or len(nodes) < 2 or whole:
+            break
+        most = len(nodes) // 2
+    note = None
+    if len(nodes) < rows.num_nodes:
+        note = f"{len(nodes):,} of {rows.num_nodes:,} nodes are shown: {what}"
+    return PartModel.of(graph), part, note
+
+
+def _chosen(
+    graph: WholeGraph, node: str | None, hops: int, label: str | None, most: int
+) -> tuple[Tensor, str]:
+    """The nodes, ascending, and what they are."""
+    row_ptr, column = graph.rows.row_ptr, graph.rows.column
+    if node is not None:
+        seed = torch.tensor([graph.find(node)])
+        nodes = around(row_ptr, column, seed, hops, most)
+        reach = "1 hop" if hops == 1 else f"{hops} hops"
+        drawn = " (as many as the page holds)" if len(nodes) == most else ""
+        return nodes, f"those within {reach} of {node[:60]}{drawn}"
+    if label is not None:
+        everyone = _labelled(graph, label)
+        nodes = some_of(everyone, most)
+        drawn = f", {len(nodes):,} of {len(everyone):,}" if len(nodes) < len(everyone) else ""
+        return nodes, f"those with the label {label[:60]}{drawn}"
+    return linked_sample(row_ptr, column, most), "a sample of nodes and their neighbours"
+
+
+def _labelled(graph: WholeGraph, label: str) -> Tensor:
+    """All nodes with a known label."""
+    y, _ = graph.labels
+    names = [str(name) for name in graph.classes]
+    if label not in names:
+        some = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+        raise InputError(f"--label: no label is {label[:60]!r}; choose from {some}")
+    number = names.index(label)
+    nodes = ((y == number) if y.dim() == 1 else (y[:, number] > 0)).nonzero().squeeze(1)
+    if not len(nodes):
+        raise InputError(f"--label: no node has the label {label[:60]!r}")
+    return nodes

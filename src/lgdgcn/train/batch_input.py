@@ -1,0 +1,129 @@
+"""What a network reads of a batch: hops that were propagated ahead, or drawn neighbours."""
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lgdgcn.config import Settings
+from lgdgcn.errors import InputError
+from lgdgcn.models import SharpGCN
+from lgdgcn.progress import long_work
+from lgdgcn.runtime import available_memory, gibibytes
+from lgdgcn.train.batches import BatchSampler
+from lgdgcn.train.graph_rows import GraphRows
+from lgdgcn.train.hop_table import HopTable, hop_table, table_bytes
+
+__all__ = ["BatchInput", "check_batchable"]
+
+_WIDEST = 1024  # features that a table on a disk may have
+_EVALUATED = 8  # times as many neighbours in an evaluation, which is made once in an epoch
+
+
+def check_batchable(settings: Settings, model: str) -> None:
+    """Refuse what cannot be trained in batches of nodes, naming the setting."""
+    wrong = [
+        (model != "lgdgcn" or settings.variant != "sharp", "another model than the sharp variant"),
+        (settings.latent_graph, "latent_graph; set it to false"),
+        (settings.space or settings.diversity, "space and diversity; set them to false"),
+        (settings.unit_length, "unit_length; set it to false"),
+        (settings.structure != "none", "structure; set it to none"),
+    ]
+    for is_wrong, what in wrong:
+        if is_wrong:
+            raise InputError(f"batches of nodes (batch_size) cannot be trained with {what}")
+
+
+@dataclass(frozen=True)
+class BatchInput:
+    """How batches are made for one network.
+
+    Attributes:
+        graph: The graph.
+        table: Hops that were propagated ahead, if any.
+        features: What the network reads of some nodes.
+        depth: Hops of drawn neighbours that it looks at.
+        propagates: Whether it propagates along them.
+        votes: Whether they vote.
+    """
+
+    graph: GraphRows
+    table: HopTable | None
+    features: Callable[[Tensor], Tensor]
+    depth: int
+    propagates: bool
+    votes: bool
+
+    @classmethod
+    def of(cls, graph: GraphRows, settings: Settings, network: SharpGCN) -> "BatchInput":
+        """Choose by the network, and by the size of a table."""
+        encoder = network.encoder
+        votes = settings.iterations * settings.num_layers
+        table, hops, deeper = None, 0, 0
+        if encoder is not None:
+            hops, deeper = encoder.hops, len(encoder.deeper)
+            summed = encoder.hop_weights == "mean" and settings.drop_nodes == 0
+            has_table, folder = False, None
+            if hops:
+                has_table, folder = _place(graph, hops, summed, settings.hop_table)
+            if has_table:
+                shares = encoder.hop_shares().detach().cpu() if summed else None
+                with long_work("propagating features", "rows") as advance:
+                    table = hop_table(graph, hops, shares, folder, advance)
+        drawn = deeper + (0 if table is not None else hops)
+        features = graph.features if table is None else table.rows
+        return cls(graph, table, features, drawn + votes, drawn > 0, votes > 0)
+
+    def sampler(self, fan_out: int, *, evaluates: bool = False) -> BatchSampler:
+        """Return what makes batches; later hops draw fewer neighbours, but two at least.
+
+        Args:
+            fan_out: Neighbours of the first hop, 0 for all at every hop.
+            evaluates: Whether scores are wanted, which more neighbours make exact.
+        """
+        first = fan_out * (_EVALUATED if evaluates else 1)
+        fan_outs = [max(2, first >> hop) if fan_out else 0 for hop in range(self.depth)]
+        return BatchSampler(
+            self.graph,
+            self.features,
+            fan_outs,
+            propagates=self.propagates,
+            votes=self.votes,
+            variance=None if self.table is None else self.table.variance,
+        )
+
+    def begin(self, network: SharpGCN) -> None:
+        """Let an encoder find the spread of propagated features, where it divides by it."""
+        encoder = network.encoder
+        if encoder is None or encoder.input_scale is None:
+            return
+        table = self.table
+        if table is None and encoder.hops == 0:
+            table = hop_table(self.graph, 0)
+        if table is None:
+            raise InputError("batch_norm needs hop_table = always where neighbours are drawn")
+        spread = table.spread(encoder.hop_shares().detach().cpu())
+        encoder.input_scale.copy_(torch.where(spread > 0, 1 / spread, 0))
+
+
+def _place(graph: GraphRows, hops: int, summed: bool, wanted: str) -> tuple[bool, Path | None]:
+    """Whether there is room for a table, and the folder that has it; ``None`` for memory."""
+    size = table_bytes(graph, hops, summed)
+    if wanted == "never":
+        return False, None
+    if size < available_memory() / 4:
+        return True, None
+    folder = Path(tempfile.gettempdir())
+    room = shutil.disk_usage(folder).free
+    if size < room / 2 and (wanted == "always" or graph.num_features <= _WIDEST):
+        return True, folder
+    if wanted == "always":
+        raise InputError(
+            f"a table of hops takes {gibibytes(size)}, more than half of the {gibibytes(room)} "
+            f"that {folder} has; name another folder with TMPDIR, or set hop_table = never"
+        )
+    return False, None

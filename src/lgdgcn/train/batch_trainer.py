@@ -1,0 +1,252 @@
+"""Training in batches of nodes: the same loop, but an epoch is many steps on parts of the graph.
+
+An epoch is one pass over all nodes in an order that seed and epoch decide. A step has
+``batch_size`` of them, in ``batch_parts`` parts; each part is a graph of its own
+(:mod:`lgdgcn.train.batches`) with random numbers of its own, and brings some training nodes along.
+The gradients of the parts are averaged, by the ranks of :mod:`lgdgcn.train.ranks` if there are any.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.models import NodeModel, NodeOutput, SharpGCN, build
+from lgdgcn.nn import RandomStreams, SharpConv
+from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sum_of_seen
+from lgdgcn.runtime import set_seed
+from lgdgcn.train.batch_input import BatchInput, check_batchable
+from lgdgcn.train.batches import Batch, BatchSampler, Deal, ahead, key_of
+from lgdgcn.train.graph_rows import GraphRows
+from lgdgcn.train.loss import loss_terms
+from lgdgcn.train.ranks import Ranks
+from lgdgcn.train.state import Member, TrainState
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.trainer import Trainer
+
+__all__ = ["BatchTrainer"]
+
+_LEAST_RATE = 0.2  # weight of a step in the running means of the edge loss
+_LOSS_EDGES = 4  # of so many neighbours that are drawn for a seed, one edge is evidence
+_EVALUATED = 4096  # nodes that are scored at once, at most
+_GROUP = "batch"  # of tensors in a state
+
+
+class BatchTrainer(Trainer):
+    """Trains one model in batches of nodes.
+
+    Args:
+        graph: A canonical graph that :func:`~lgdgcn.train.graph_rows.prepared_rows` made.
+        member: Settings and seed.
+        model_name: A key of :data:`lgdgcn.models.MODELS`.
+        state: Where it stands; ``None`` if it is new.
+        device: Where it is trained.
+    """
+
+    def __init__(
+        self,
+        graph: Data,
+        member: Member,
+        model_name: str = "lgdgcn",
+        state: TrainState | None = None,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        check_batchable(member.settings, model_name)
+        self.device = torch.device(device)
+        self.ranks = Ranks.current()
+        self.rows = GraphRows.of(graph)
+        self._input: BatchInput | None = None
+        self._train_nodes = graph.train_mask.nonzero().squeeze(1)
+        settings = member.settings
+        nodes, labelled = self.rows.num_nodes, len(self._train_nodes)
+        self.deal = Deal(nodes, labelled, settings.batch_size, settings.batch_parts)
+        # rank 0 alone reads checkpoints
+        super().__init__([graph], [member], model_name, [self.ranks.from_first(state)])
+
+    def state(self, index: int) -> TrainState:
+        """Return a copy of where the training stands, with its running means."""
+        state = super().state(index)
+        if self.indices:
+            for number, own in enumerate(self._moments):
+                for name, tensor in own.tensors().items():
+                    state.tensors[f"{_GROUP}.{number}.{name}"] = tensor.detach().cpu().clone()
+        return state
+
+    def output(self, index: int, trained: TrainedModel) -> NodeOutput:
+        """Return what a finished model says of all nodes.
+
+        Of a mapped graph these are the class scores of the nodes of the split, 0 for others.
+        """
+        graph = self.graphs[index]
+        if graph.edge_index is None:
+            masks = [graph[f"{split}_mask"] for split in ("train", "val", "test")]
+            nodes = torch.stack(masks).any(0).nonzero().squeeze(1)
+            scores = self._scores(trained.model.eval(), nodes).cpu()
+            logits = scores.new_zeros(self.rows.num_nodes, scores.size(1))
+            return NodeOutput(logits.index_copy_(0, nodes, scores), [])
+        trained.model.cpu()
+        return super().output(index, trained)
+
+    # One epoch
+
+    def step(self) -> dict[str, Tensor]:
+        """Make the steps of an epoch; returns the mean terms of the loss, ``[1]`` each."""
+        network = self.network.train()
+        epoch, seed = int(self.stacked.epoch), self.members[0].seed
+        order = self.deal.order(seed, epoch)
+        parts = range(self.ranks.rank, self.deal.parts, self.ranks.size)
+        make = [
+            partial(self._part, order, epoch, step, part)
+            for step in range(self.deal.steps)
+            for part in parts
+        ]
+        batches = ahead(make)
+        total: dict[str, Tensor] = {}
+        for step in range(self.deal.steps):
+            self.stacked.optimizer.zero_grad()
+            losses: dict[str, Tensor] = {}
+            for part in parts:
+                batch, targets = next(batches)
+                number = (epoch * self.deal.steps + step) * self.deal.parts + part
+                for name, loss in self._backward(network, batch, targets, number).items():
+                    losses[name] = losses.get(name, 0) + loss
+            losses = self._reduce(losses)
+            self.stacked.optimizer.step()
+            self.stacked.update_average()
+            for name, loss in losses.items():
+                total[name] = total.get(name, 0) + loss / self.deal.steps
+        return total
+
+    def _part(self, order: Tensor, epoch: int, step: int, part: int) -> tuple[Batch, Targets]:
+        """Read one part of a step."""
+        seed = self.members[0].seed
+        chosen = self.deal.training(seed, epoch, step, part)
+        batch = self._read(
+            self._sampler,
+            self.deal.seeds(order, step, part),
+            self._train_nodes[chosen],
+            key_of(seed, epoch, step, part),
+            self.deal.steps * self.deal.parts,
+            self._loss_edges,
+        )
+        of_all = self.targets
+        own = of_all._replace(
+            nodes=batch.others[None], y=of_all.y[:, chosen], weight=of_all.weight[:, chosen]
+        )
+        return batch, own
+
+    def _read(self, sampler: BatchSampler, *wanted: Any) -> Batch:
+        """Make a batch, in memory that a GPU can copy while it computes if there is one."""
+        batch = sampler.batch(*wanted)
+        return batch.pin() if self.device.type == "cuda" else batch
+
+    def _backward(
+        self, network: NodeModel, batch: Batch, targets: Targets, number: int
+    ) -> dict[str, Tensor]:
+        """Add the gradients of one part; returns the terms of its loss."""
+        batch = batch.to(self.device, self.rows.dtype)
+        targets = targets.to(self.device)
+        own = self.stacked.settings
+        streams = RandomStreams(own["seed"], torch.full_like(own["seed"], number), own["dropout"])
+        with batch.subgraph.active():
+            with streams.active():
+                output = network.disentangle(batch.x, batch.edge_index, (), targets.pick)
+            weights = self.stacked.loss_weights()
+            losses = loss_terms(network, output, self.task, targets, batch.edge_index, weights)
+        losses["total"].sum().backward()  # type: ignore[no-untyped-call]
+        return {name: loss.detach() for name, loss in losses.items()}
+
+    def _reduce(self, losses: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Average gradients and losses over all parts of a step, and move the running means."""
+        parameters = [p for p in self.network.parameters() if p.grad is not None]
+        rows = [p.grad.flatten() for p in parameters if p.grad is not None]
+        sizes = [len(row) for row in rows]
+        rows += [torch.cat([*losses.values()]).to(rows[0].dtype), sum_of_seen(self._moments)]
+        summed = self.ranks.sum(torch.cat(rows))
+        *grads, loss, seen = torch.split(summed, [*sizes, len(losses), len(rows[-1])])
+        for parameter, grad in zip(parameters, grads, strict=True):
+            parameter.grad = (grad / self.deal.parts).view_as(parameter)
+        layers = cast("Sequence[SharpConv]", self.network.layers)
+        lengths = [len(seen) // len(layers)] * len(layers)
+        for layer, own, row in zip(layers, self._moments, torch.split(seen, lengths), strict=True):
+            layer.factor_weights.copy_(own.update(row, layer.owned))
+        return dict(zip(losses, (loss / self.deal.parts).unsqueeze(1), strict=True))
+
+    @torch.no_grad()
+    def _evaluate(self) -> Tensor:
+        """Score the validation nodes (or, without any, some nodes), always with the same draws."""
+        self.network.eval()
+        nodes = self.validation.nodes[0]
+        if not len(nodes):
+            nodes = self._train_nodes[: self.deal.batch_size]
+        with self.stacked.averaged():
+            return self._scores(self.network, nodes.cpu())
+
+    def _scores(self, network: NodeModel, nodes: Tensor) -> Tensor:
+        """Class scores of some nodes ``[*, n, C]``, found by all ranks together."""
+        network = network.to(self.device)
+        size = min(self.deal.batch_size, _EVALUATED)
+        chunks = [nodes[low : low + size] for low in range(0, len(nodes), size)]
+        own = range(self.ranks.rank, len(chunks), self.ranks.size)
+        key, none = key_of(self.members[0].seed, 3), nodes[:0]
+        make = [partial(self._read, self._evaluator, chunks[i], none, key) for i in own]
+        found: dict[int, Tensor] = {}
+        for number, batch in zip(own, ahead(make), strict=True):
+            batch = batch.to(self.device, self.rows.dtype)
+            pick = partial(torch.narrow, dim=-2, start=0, length=batch.subgraph.seeds)
+            with batch.subgraph.active(), torch.no_grad():
+                output = network.disentangle(batch.x, batch.edge_index, (), pick)
+            found[number] = output.logits
+        return self.ranks.join(found, [len(chunk) for chunk in chunks], self.task.outputs)
+
+    # Building
+
+    def _check_memory(self, indices: list[int]) -> None:
+        """A batch is as large as the settings say."""
+
+    def _build(self, indices: list[int]) -> None:
+        super()._build(indices)
+        if not indices:
+            return
+        self.validation = self.validation.to(self.device)
+        self.validated = self.validated.to(self.device)
+        self.stacked.optimizer.param_groups[0]["step"].mul_(self.deal.steps)
+        settings, saved = self.members[0].settings, self.states[0].weights(_GROUP)
+        assert self._input is not None  # made with the model
+        self._sampler: BatchSampler = self._input.sampler(settings.fan_out)
+        self._evaluator = self._input.sampler(settings.fan_out, evaluates=True)
+        self._loss_edges = -(-settings.fan_out // _LOSS_EDGES)
+        rate = max(_LEAST_RATE, 1 / self.deal.steps)
+        self._moments = []
+        for number, layer in enumerate(cast("Sequence[SharpConv]", self.network.layers)):
+            channels = layer.out_channels // layer.factors
+            layer.moments = EdgeMoments(layer.factor_weights, channels, rate)
+            prefix = f"{number}."
+            own = {k.removeprefix(prefix): t for k, t in saved.items() if k.startswith(prefix)}
+            if own:
+                layer.moments.load(own)
+            self._moments.append(layer.moments)
+
+    def _new_model(self, index: int) -> NodeModel:
+        member, graph, outputs = self.members[index], self.graphs[index], self.tasks[index].outputs
+        set_seed(member.seed)
+        known = graph.y[graph.train_mask]
+        is_set = known.dim() == 2
+        made = build(
+            self.model_name,
+            member.settings.as_dict(),
+            self.rows.num_features,
+            outputs,
+            multi_label=is_set,
+        )
+        model = cast("SharpGCN", made).to(self.device, self.rows.dtype)
+        model.begin_labels((known if is_set else F.one_hot(known, outputs)).cpu())
+        if self._input is None:
+            self._input = BatchInput.of(self.rows, member.settings, model)
+        self._input.begin(model)
+        return model

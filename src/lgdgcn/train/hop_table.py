@@ -1,0 +1,186 @@
+"""Propagated features of all nodes, computed once and read by the rows of a batch."""
+
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from lgdgcn.progress import Advance
+from lgdgcn.train.graph_rows import GraphRows
+
+__all__ = ["HopTable", "hop_table", "matrix_maker", "row_ranges", "table_bytes"]
+
+Array = np.ndarray[Any, Any]
+
+_PROBES = 16  # random signs of a node
+_ENTRIES = 1 << 20  # neighbours, and numbers of features, that are read at once
+
+
+@dataclass(frozen=True)
+class HopTable:
+    r"""The hops :math:`\hat{A}^k X` of every node's features, or one weighted sum of them.
+
+    What is dropped before it is propagated is averaged over the nodes that it reaches. A sum
+    :math:`\sum_j P_{ij} x_j` of numbers that are alike and dropped independently varies
+    :math:`\sum_j P_{ij}^2 / (\sum_j P_{ij})^2` times as much as if all were dropped together.
+
+    Attributes:
+        hops: A matrix ``[N, F]`` for each, in memory or in a mapped file.
+        variance: That share for every node, with equal weights of the hops ``[N]``.
+    """
+
+    hops: tuple[Tensor, ...]
+    variance: Tensor
+
+    def rows(self, nodes: Tensor) -> Tensor:
+        """All hops of some nodes ``[n, K + 1, F]``."""
+        return torch.stack([hop[nodes] for hop in self.hops], 1)
+
+    def spread(self, shares: Tensor) -> Tensor:
+        """Standard deviation over the nodes of every feature's weighted sum of hops ``[F]``."""
+        nodes, features = self.hops[0].shape
+        step = max(1, _ENTRIES // features)
+        weights = shares.double() if len(self.hops) > 1 else torch.ones(1, dtype=torch.float64)
+        total, square = (torch.zeros(features, dtype=torch.float64) for _ in range(2))
+        for low in range(0, nodes, step):
+            chunk = slice(low, low + step)
+            sums = sum(
+                weight * hop[chunk].double() for weight, hop in zip(weights, self.hops, strict=True)
+            )
+            assert isinstance(sums, Tensor)
+            total += sums.sum(0)
+            square += sums.square().sum(0)
+        mean = total / nodes
+        variance = (square / nodes - mean.square()).clamp_min(0)
+        return torch.where(variance > 1e-14 * mean.square(), variance, 0).sqrt()
+
+
+def table_bytes(graph: GraphRows, hops: int, summed: bool) -> int:
+    """Size of a table; two matrices are needed while hops are summed."""
+    matrices = min(3, hops + 1) if summed else hops + 1
+    return graph.num_nodes * graph.num_features * graph.dtype.itemsize * matrices
+
+
+def hop_table(
+    graph: GraphRows,
+    hops: int,
+    shares: Tensor | None = None,
+    folder: Path | None = None,
+    advance: Advance = lambda done, share: None,
+) -> HopTable:
+    """Propagate the features of all nodes, some rows at a time.
+
+    Args:
+        graph: The graph.
+        hops: Number of hops K.
+        shares: Weights of the hops ``[K + 1]``, if only their sum is wanted.
+        folder: Where the matrices are written; in memory if ``None``. The files have no name, so
+            they are gone when the table is.
+        advance: Told how many rows are done.
+    """
+    size = (graph.num_nodes, graph.num_features)
+    make = matrix_maker(size, graph.dtype, folder)
+    row_ptr = graph.row_ptr.numpy()
+    cuts = row_ranges(row_ptr, graph.num_features)
+    root = _roots(graph, cuts)
+    total = make() if shares is not None else None
+    now, kept, done = make(), [], 0
+
+    def first(low: int, high: int) -> None:
+        rows = graph.features(torch.arange(low, high))
+        now[low:high] = (rows.to_dense() if rows.layout != torch.strided else rows).numpy()
+
+    def next_hop(low: int, high: int) -> None:
+        _next_hop(graph, row_ptr, root, low, high, now, after)
+
+    workers = max(1, torch.get_num_threads())
+    for k in range(hops + 1):
+        after = now if k == 0 else make()
+        with ThreadPoolExecutor(workers) as pool:
+            work = first if k == 0 else next_hop
+            for part in [pool.submit(work, low, high) for low, high in pairwise(cuts)]:
+                part.result()
+                done += 1
+                advance(done, done / ((hops + 1) * (len(cuts) - 1)))
+        now = after
+        if total is None or shares is None:
+            kept.append(now)
+        else:
+            for low, high in pairwise(cuts):
+                total[low:high] += float(shares[k]) * now[low:high]
+    matrices = kept if total is None else [total]
+    variance = torch.from_numpy(_variance(graph, hops, cuts, root))
+    return HopTable(tuple(torch.from_numpy(matrix) for matrix in matrices), variance)
+
+
+def _variance(graph: GraphRows, hops: int, cuts: list[int], root: Array) -> Array:
+    """The share of variance that averaging leaves, by random signs: E (P z)_i^2 = sum_j P_ij^2."""
+    signs = (
+        np.random.Generator(np.random.Philox(key=0)).integers(0, 2, (len(root), _PROBES)) * 2 - 1
+    )
+    now = np.concatenate([np.ones((len(root), 1)), signs], 1).astype(root.dtype)
+    total = now.copy()
+    row_ptr = graph.row_ptr.numpy()
+    for _ in range(hops):
+        after = np.empty_like(now)
+        for low, high in pairwise(cuts):
+            _next_hop(graph, row_ptr, root, low, high, now, after)
+        now = after
+        total += now
+    square = np.square(total[:, 1:]).mean(1) / np.square(total[:, 0])
+    share: Array = np.minimum(square, 1)
+    return share
+
+
+def _next_hop(
+    graph: GraphRows, row_ptr: Array, root: Array, low: int, high: int, now: Array, after: Array
+) -> None:
+    """Fill some rows of the next hop."""
+    entries = slice(row_ptr[low], row_ptr[high])
+    column = graph.column[entries].numpy()
+    value = root[column]
+    if graph.weight is not None:
+        value = value * graph.weight[entries].numpy()
+    parts = (value, column, (row_ptr[low : high + 1] - row_ptr[low]).astype(column.dtype))
+    own = root[low:high, None]
+    sums = csr_array(parts, shape=(high - low, len(root))) @ now
+    after[low:high] = own * (sums + own * now[low:high])
+
+
+def _roots(graph: GraphRows, cuts: list[int]) -> Array:
+    """One over the root of every node's degree ``[N]``."""
+    parts = [graph.degrees(torch.arange(low, high)).rsqrt() for low, high in pairwise(cuts)]
+    return torch.cat(parts).numpy()
+
+
+def row_ranges(row_ptr: Array, features: int) -> list[int]:
+    """Boundaries of ranges of rows with about as many neighbours and features each."""
+    nodes = len(row_ptr) - 1
+    work = np.maximum(row_ptr, np.arange(nodes + 1) * features)
+    goals = np.arange(_ENTRIES, int(work[-1]), _ENTRIES)
+    return sorted({0, *np.searchsorted(work, goals).tolist(), nodes})
+
+
+def matrix_maker(
+    size: tuple[int, int], dtype: torch.dtype, folder: Path | None
+) -> Callable[[], Array]:
+    """What makes a matrix of zeros, in memory or in a file without a name."""
+    kind = torch.zeros(0, dtype=dtype).numpy().dtype
+    if folder is None:
+        return lambda: np.zeros(size, kind)
+
+    def mapped() -> Array:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.truncate(size[0] * size[1] * kind.itemsize)
+            array: Array = np.memmap(file, kind, "r+", shape=size)  # the map keeps the file
+            return array
+
+    return mapped

@@ -1,0 +1,156 @@
+"""A packed graph to train on without reading it: its arrays stay mapped files."""
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.data.features import csr_tensor
+from lgdgcn.data.labels import SPLITS, check_trainable, is_labelled, stratified_split
+from lgdgcn.data.packed import PackedGraph
+from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.train.graph_rows import GraphRows, feature_rows
+
+__all__ = ["mapped_graph", "mapped_labels", "mapped_rows"]
+
+_PIECE = 1 << 20  # rows that are hashed at a time
+_UNKNOWN = 255  # in a row of label sets
+
+
+def mapped_graph(packed: PackedGraph) -> Data:
+    """Return a graph with labels and splits in memory, features and neighbours in mapped files.
+
+    It has no ``edge_index``; its ``rows`` (:class:`~lgdgcn.train.graph_rows.GraphRows`) stand for
+    it. Sparse features and the weights of edges are read.
+
+    Raises:
+        InputError: It has no features or no labels.
+    """
+    if packed.y is None:
+        raise InputError(f"{packed.folder} has no labels; training needs some")
+    x, rows = mapped_rows(packed)
+    y, masks = mapped_labels(packed, make_split=True)
+    classes = packed.classes
+    check_trainable(y, classes, masks)
+    graph = Data(x=x, y=y, classes=classes, **masks)
+    graph.rows = rows
+    graph.own_fingerprint = cache(lambda: _fingerprint(packed, graph))
+    if packed.manifest.feature_names:
+        graph.feature_names = list(packed.manifest.feature_names)
+    if packed.encoding is not None:
+        graph.encoding = packed.encoding
+    return graph
+
+
+def mapped_labels(packed: PackedGraph, make_split: bool) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the labels of a packed graph and its masks, in memory.
+
+    Args:
+        packed: The graph.
+        make_split: Whether labelled nodes are split where no split was given, with a warning.
+    """
+    nodes = packed.num_nodes
+    if packed.y is None:
+        y = torch.full((nodes,), -1)
+    elif packed.y.ndim == 1:
+        y = torch.from_numpy(np.array(packed.y)).long()
+    else:
+        y = torch.from_numpy(np.array(packed.y)).float()
+        y = y.masked_fill((y == _UNKNOWN).any(1, keepdim=True), torch.nan)
+    labelled = is_labelled(y)
+    if packed.split is not None:
+        split = torch.from_numpy(np.array(packed.split))
+        masks = {f"{name}_mask": split == i + 1 for i, name in enumerate(SPLITS)}
+    elif make_split:
+        warnings.warn(
+            "no split was given: labelled nodes are split 60/20/20 by class", LGDWarning, 3
+        )
+        masks = stratified_split(y)
+    else:
+        masks = {f"{name}_mask": torch.zeros(nodes, dtype=torch.bool) for name in SPLITS}
+    return y, {name: mask & labelled for name, mask in masks.items()}
+
+
+def mapped_rows(packed: PackedGraph) -> tuple[Tensor, GraphRows]:
+    """Return the features and the rows of a packed graph, which need no labels.
+
+    Raises:
+        InputError: It has no features.
+    """
+    x = _features(packed)
+    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+    weight = None
+    if packed.weight is not None:  # of mean 1, as the weight of the loop at every node is
+        weight = _tensor(packed.weight).to(dtype)
+        weight = weight / weight.mean()
+    return x, GraphRows(
+        _tensor(packed.row_ptr),
+        _tensor(packed.column),
+        weight,
+        lambda nodes: feature_rows(x, nodes).to(dtype),
+        packed.num_features,
+        dtype,
+    )
+
+
+def _fingerprint(packed: PackedGraph, graph: Data) -> str:
+    """That of the same graph in memory (:func:`~lgdgcn.data.validate.fingerprint`), in pieces."""
+    digest = hashlib.sha256()
+
+    def add(key: str, dtype: type, shape: tuple[int, ...], pieces: Iterable[Any]) -> None:
+        digest.update(f"{key} {np.dtype(dtype).str} {shape}\n".encode())
+        for piece in pieces:
+            digest.update(np.ascontiguousarray(piece, dtype).reshape(-1).view(np.uint8).data)
+
+    def rows(array: Any) -> Iterator[Any]:
+        return (array[low : low + _PIECE] for low in range(0, len(array), _PIECE))
+
+    nodes, edges = packed.num_nodes, packed.num_edges
+    if packed.x is not None:
+        kind = np.float64 if packed.x.dtype == np.float64 else np.float32
+        add("x", kind, packed.x.shape, rows(packed.x))
+    else:
+        x = graph.x
+        for part in (x.crow_indices(), x.col_indices(), x.values()):
+            array = part.numpy()
+            add("x", array.dtype.type, array.shape, rows(array))
+    sources = (
+        np.repeat(
+            np.arange(low, min(low + _PIECE, nodes)),
+            np.diff(packed.row_ptr[low : low + _PIECE + 1]),
+        )
+        for low in range(0, nodes, _PIECE)
+    )
+    add("edge_index", np.int64, (2, edges), chain(sources, rows(packed.column)))
+    for key in ("y", *(f"{split}_mask" for split in SPLITS)):
+        array = graph[key].numpy()
+        add(key, array.dtype.type, array.shape, rows(array))
+    if packed.weight is not None:
+        add("edge_weight", np.float32, packed.weight.shape, rows(packed.weight))
+    digest.update(repr(list(graph.classes)).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def _features(packed: PackedGraph) -> Tensor:
+    """Features ``[N, F]``: a mapped matrix, or a sparse one in memory."""
+    if packed.x is not None:
+        return _tensor(packed.x)
+    if packed.x_csr is None:
+        raise InputError(f"{packed.folder} has no features; pack it with some")
+    row_ptr, column, value = (_tensor(part) for part in packed.x_csr)
+    size = (packed.num_nodes, packed.num_features)
+    return csr_tensor(row_ptr.long(), column.long(), value.float(), size)
+
+
+def _tensor(array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> Tensor:
+    """The same numbers as a tensor, which nobody writes to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that it cannot be written to
+        return torch.from_numpy(np.asarray(array))

@@ -1,0 +1,135 @@
+"""Parts of a large graph: the nodes around some, samples that have edges, and their edges."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lgdgcn import kernels
+
+__all__ = ["around", "drawn_edges", "induced_edges", "linked_sample", "some_of"]
+
+_ROWS = 1 << 16  # nodes whose neighbours are read at once
+_FAN_OUT = 10  # neighbours of a node in a sample
+
+
+def around(
+    row_ptr: Tensor, column: Tensor, seeds: Tensor, hops: int, most: int | None = None
+) -> Tensor:
+    """All nodes within some hops of the seeds, ascending ``[n]``.
+
+    Args:
+        row_ptr: Row boundaries ``[N + 1]``.
+        column: Neighbours ``[E]``.
+        seeds: Nodes to start from.
+        hops: Number of hops; 0 for the seeds alone.
+        most: Of the hop that makes them more than so many, nodes are drawn; the others are left
+            out.
+
+    Example:
+        >>> row_ptr, column = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
+        >>> around(row_ptr, column, torch.tensor([0]), 1)
+        tensor([0, 1])
+    """
+    seen = torch.zeros(len(row_ptr) - 1, dtype=torch.bool)
+    seen[seeds] = True
+    frontier = seen.nonzero().squeeze(1)
+    count = len(frontier)
+    for _ in range(hops):
+        found = torch.zeros_like(seen)
+        for rows in torch.split(frontier, _ROWS):
+            _, entry = kernels.sample(row_ptr, rows, 0, 0)
+            found[column[entry].long()] = True
+        frontier = (found & ~seen).nonzero().squeeze(1)
+        if most is not None and count + len(frontier) > most:
+            frontier = some_of(frontier, most - count)
+            seen[frontier] = True
+            break
+        seen[frontier] = True
+        count += len(frontier)
+        if not len(frontier):
+            break
+    return seen.nonzero().squeeze(1)
+
+
+def some_of(nodes: Tensor, most: int, seed: int = 0) -> Tensor:
+    """At most so many of the nodes, drawn at random and ascending; all if they are no more."""
+    if len(nodes) <= most:
+        return nodes
+    chosen = np.random.default_rng(seed).choice(len(nodes), max(0, most), replace=False)
+    return nodes[torch.from_numpy(np.sort(chosen))]
+
+
+def linked_sample(row_ptr: Tensor, column: Tensor, most: int, seed: int = 0) -> Tensor:
+    """So many nodes, ascending: some drawn at random, and some neighbours of each.
+
+    Nodes that are drawn one by one have hardly an edge in common where the graph is large. All
+    nodes, if there are no more.
+    """
+    nodes = len(row_ptr) - 1
+    if nodes <= most:
+        return torch.arange(nodes)
+    order = np.random.default_rng(seed).choice(nodes, most, replace=False)
+    drawn = torch.from_numpy(order.astype(np.int64))
+    ptr, entry = kernels.sample(row_ptr, drawn, _FAN_OUT, seed)
+    others = column[entry].long()
+    # each with its neighbours, until there are enough
+    ranked = torch.empty(len(drawn) + len(entry), dtype=torch.long)
+    place = torch.arange(len(drawn)) + ptr[:-1]
+    is_drawn = torch.zeros(len(ranked), dtype=torch.bool)
+    is_drawn[place] = True
+    ranked[place], ranked[~is_drawn] = drawn, others
+    kept, _ = kernels.renumber(ranked[:0], ranked)
+    return kept[:most].sort().values
+
+
+def induced_edges(row_ptr: Tensor, column: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    """The edges between some nodes of a graph in compressed rows.
+
+    Args:
+        row_ptr: Row boundaries ``[N + 1]``.
+        column: Neighbours ``[E]``.
+        nodes: The nodes, ascending ``[n]``.
+
+    Returns:
+        The edges in the nodes' own numbers, sorted ``[2, e]``, and their entries in ``column``.
+
+    Example:
+        >>> row_ptr, column = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
+        >>> induced_edges(row_ptr, column, torch.tensor([1, 2]))
+        (tensor([[0, 1],
+                [1, 0]]), tensor([2, 3]))
+    """
+    ptr, entry = kernels.sample(row_ptr, nodes, 0, 0)
+    other = column[entry].long()
+    place = torch.searchsorted(nodes, other).clamp_max(max(0, len(nodes) - 1))
+    inside = nodes[place] == other
+    source = torch.repeat_interleave(ptr.diff(), output_size=len(entry))
+    return torch.stack([source[inside], place[inside]]), entry[inside]
+
+
+def drawn_edges(row_ptr: Tensor, column: Tensor, most: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Edges of a graph, each with the same probability; all if there are no more.
+
+    Args:
+        row_ptr: Row boundaries ``[N + 1]``.
+        column: Neighbours, both directions of every edge ``[E]``.
+        most: Most edges, each counted once.
+        seed: Of the drawing.
+
+    Returns:
+        Their ends, ascending ``[n]``, and both directions of the edges in the numbers of these,
+        sorted ``[2, e]``.
+    """
+    if len(column) <= 2 * most:
+        entries = torch.arange(len(column))
+    else:
+        draw = np.random.default_rng(seed).integers(0, len(column), 2 * most)
+        entries = torch.from_numpy(np.unique(draw))
+    source = torch.searchsorted(row_ptr, entries, right=True) - 1
+    target, nodes = column[entries].long(), len(row_ptr) - 1
+    codes = torch.unique(torch.minimum(source, target) * nodes + torch.maximum(source, target))
+    ends = torch.stack([codes // nodes, codes % nodes])
+    ends = ends[:, some_of(torch.arange(len(codes)), most, seed)]
+    chosen, local = torch.unique(ends, return_inverse=True)
+    both = torch.cat([local, local.flip(0)], 1)
+    return chosen, both[:, (both[0] * len(chosen) + both[1]).argsort()]

@@ -1,0 +1,83 @@
+"""``lgdgcn train`` in batches of nodes: asked for, or because not all of them fit."""
+
+import json
+import tomllib
+
+import pytest
+
+from commands.conftest import write_graph
+from commands.runner import GRAPH, call, result_of, train
+from lgdgcn.data.packed import PackedWriter
+from lgdgcn.data.packed.whole import write_arrays
+from lgdgcn.data.source import GraphSource
+from lgdgcn.train.memory import TooLargeError
+
+BATCHES = ("--batch-size", 50)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A user's graph of tables, and the same graph packed."""
+    tables, packed = write_graph(tmp_path / "tables"), tmp_path / "graph.lgd"
+    with PackedWriter(packed) as writer:
+        writer.finish(write_arrays(GraphSource(str(tables)).load(), writer))
+    return tables, packed
+
+
+def settings_of(run):
+    return tomllib.loads((run / "config.toml").read_text())["settings"]
+
+
+def test_a_run_in_batches_is_a_run_as_any_other(tmp_path):
+    run = tmp_path / "run"
+    assert train(run, *BATCHES, epochs=3).code == 0
+    assert settings_of(run)["batch_size"] == 50
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert call("predict", run).code == 0
+    again = train(run, *BATCHES, "--resume", epochs=3)
+    assert again.code == 0
+    assert "LGD-GCN" in again.out
+
+
+def test_packed_and_tables_give_the_same_run(folder, tmp_path):
+    runs = []
+    for graph in folder:
+        run = tmp_path / f"run-{graph.name}"
+        outcome = call("train", graph, "--epochs", 2, "--batch-size", 10, "--out", run)
+        assert outcome.code == 0, outcome
+        runs.append(result_of(run)["runs"])
+        assert call("predict", run).code == 0
+    assert runs[0] == runs[1]
+
+
+def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatch):
+    def refuse(*_, nodes=None):
+        if nodes is None:
+            raise TooLargeError("training on 24 nodes would take about 9 GiB; lower something")
+
+    monkeypatch.setattr("lgdgcn.commands.batching.check_memory", refuse)
+    run = tmp_path / "run"
+    outcome = call("train", folder[0], "--epochs", 2, "--out", run, "--set", "structure=both")
+    assert outcome.code == 0, outcome
+    said = outcome.out.splitlines()
+    assert (
+        "training on 24 nodes would take about 9 GiB: trained in batches of 8,192 nodes "
+        "(--batch-size)" in said
+    )
+    assert "in batches of nodes structure = both is left out" in said
+    assert settings_of(run)["structure"] == "none"
+    # a model that cannot be trained so is refused as it was
+    other = call("train", folder[0], "--model", "gcn", "--out", tmp_path / "gcn")
+    assert other.refused("9 GiB", "lower something")
+
+
+def test_what_cannot_be_trained_in_batches_is_refused_before_anything_is_written(tmp_path):
+    for options, word in (
+        (("--model", "gcn"), "sharp variant"),
+        (("--variant", "paper"), "sharp variant"),
+        (("--set", "latent_graph=true"), "latent_graph"),
+    ):
+        run = tmp_path / "run"
+        assert call("train", GRAPH, *BATCHES, *options, "--out", run).refused(word)
+        assert not run.exists()

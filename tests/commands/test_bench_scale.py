@@ -1,0 +1,75 @@
+"""``lgdgcn bench --scale``: sizes, rows and reports. How fast anything is, is not tested."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from commands.runner import call
+from lgdgcn.commands import bench_scale, scale_worker
+from lgdgcn.commands.bench_scale import growing_sizes
+from lgdgcn.data.packed import PackedGraph
+from lgdgcn.errors import InputError
+
+pytest.importorskip("pyarrow.parquet")
+
+
+def measure_here(work):
+    return scale_worker.measure(**work)
+
+
+def test_three_sizes_in_one_report(monkeypatch, tmp_path):
+    monkeypatch.setattr(bench_scale, "in_own_process", measure_here)
+    monkeypatch.setattr(bench_scale, "growing_sizes", lambda n, e: [(500, 2_000), (n, e)])
+    options = ["--nodes", 1_000, "--edges", 5_000, "--graphs", tmp_path / "g", "--device", "cpu"]
+    outcome = call("bench", "--scale", *options, "--out", tmp_path / "o", "--json")
+    assert outcome.code == 0, outcome.err
+    report = json.loads(outcome.out[outcome.out.index("{") :])
+    assert report["rows"] == json.loads((tmp_path / "o" / "scale.json").read_text())["rows"]
+    names = ["generate", "prepare", "epoch", "predict"]
+    assert [(row["row"], row["edges"]) for row in report["rows"]] == [
+        (name, edges) for edges in (2_000, 5_000) for name in names
+    ]
+    assert [one["row"] for one in report["growth"]] == names
+    assert all(row["seconds"] > 0 for row in report["rows"])
+    assert (tmp_path / "o" / "scale.png").read_bytes().startswith(b"\x89PNG")
+    assert PackedGraph.open(tmp_path / "g" / "1000-5000.lgd").num_nodes == 1_000
+    outcome = call("bench", "--scale", *options)  # the graphs are used again
+    assert outcome.code == 0, outcome.err
+    assert "generate:" not in outcome.out
+    assert "time of predict grows with edges^" in outcome.out
+
+
+def test_memory_is_that_of_the_process(tmp_path):
+    """A process that fills 200 MB more has as much more without files, whoever started it."""
+    code = "import numpy as np; from lgdgcn.commands.scale_worker import Memory\n"
+    code += "import time\nwith Memory() as m:\n x = np.ones({}); time.sleep(0.1)\n"
+    code += "print(m.anonymous, m.peak)"
+    found = []
+    for size in (1, 25_000_000):
+        command = [sys.executable, "-c", code.format(size)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found.append([int(word) for word in done.stdout.split()])
+    for less, more in zip(*found, strict=True):
+        assert 190e6 < more - less < 260e6
+
+
+def test_a_row_that_fails_says_why(monkeypatch, tmp_path):
+    monkeypatch.setattr(bench_scale, "in_own_process", lambda work: {"left_out": "no room"})
+    outcome = call("bench", "--scale", "--edges", 10_000, "--device", "cpu")
+    assert outcome.code == 0, outcome.err
+    assert "generate of 10,000 edges is left out: no room" in outcome.out
+
+
+def test_sizes():
+    assert growing_sizes(None, None) == [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)]
+    assert growing_sizes(20_000, 50_000) == [(2_000, 5_000), (20_000, 50_000)]
+    for nodes, edges in ((10, 1_000), (5_000, 4_000), (None, 1_000_000_000)):
+        with pytest.raises(InputError, match="edges at most"):
+            growing_sizes(nodes, edges)
+
+
+def test_options_that_do_not_go_together():
+    call("bench", "--nodes", 5_000).refused("options of --scale")
+    call("bench", "--scale", "--size", "cora").refused("sizes of its own")

@@ -1,0 +1,3 @@
+import pytest
+
+pytest.importorskip("duckdb", reason="packing needs the extra [scale]")

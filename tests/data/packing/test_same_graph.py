@@ -1,0 +1,338 @@
+"""A packed graph is the graph that reading its folder gives, in every bit."""
+
+import csv
+import gzip
+import random
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lgdgcn.data.packed import PackedGraph
+from lgdgcn.data.packing import pack
+from lgdgcn.data.source import GraphSource
+from lgdgcn.data.user_graph import read_graph
+from lgdgcn.data.validate import fingerprint
+from lgdgcn.errors import InputError, LGDWarning
+
+from .same import attempt, check_same, differences
+
+UGLY = sorted((Path(__file__).parent.parent / "ugly").iterdir())
+
+NODES = """id,label,split,age,country,born,member,title
+007,x,train,1.5,DE,2020-01-02,yes,the first node of all
+1e5,y,val,,FR,2019-12-31,no,another one is here too
+ c,x,test,3,DE,,yes,and a third one comes
+"d ""e"", f",,,n/a,IT,2021-06-07,,"a fourth one, with a comma"
+"""
+EDGES = """source,target,weight,type
+007,1e5,1,bus
+1e5,007,2,
+1e5, c,.5,train; bus
+ c, c,1,
+"d ""e"", f",007,1e-3,bus
+"""
+
+
+def folder(place, **files):
+    place.mkdir(exist_ok=True)
+    for name, text in files.items():
+        (place / f"{name}.csv").write_bytes(text.encode())
+    return place
+
+
+@pytest.mark.parametrize("case", UGLY, ids=lambda case: case.name)
+def test_ugly_tables(case, tmp_path):
+    options = tomllib.loads((case / "expected.toml").read_text(encoding="utf-8")).get("options", {})
+    options["ignore"] = tuple(options.get("ignore", ()))
+    check_same(case, tmp_path / "g.lgd", GraphSource(f"{case}/", **options).roles)
+
+
+def test_ids_weights_types_text_and_blanks(tmp_path):
+    graph, _ = check_same(folder(tmp_path / "g", nodes=NODES, edges=EDGES), tmp_path / "g.lgd")
+    assert graph.node_ids == ["007", "1e5", " c", 'd "e", f']
+    assert graph.edge_type_names == ["bus", "train"]
+    assert len(graph.node_text["title"]) == 4
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        "a,b\nb,c\nc,a\na,a\n",  # the edges name the nodes
+        "source,target\n",
+        "target,x,source\nb,1,a\nc,2,b\n",
+        "# from the web\n# a b\n\na,b\nb,c\n",
+        "a;b\nb;c\n",
+        "a,b\r\n\r\nb,c\r\n",
+        "a,b\rb,c\r",
+        "\ufeffa,b\nb,c",
+        'a,"b\nx"\n"b\nx",c\n',
+        'a,"b" \n',
+        'a,"b\n',
+        'x"y,b\n"q""r",b\n',
+        "a, b\nb , c\n",
+        "a,b,9\nb,c\n",
+        "a,b\n  \nb,c\n",
+        "a,b\n,c\n",
+        "a\n",
+        "",
+    ],
+)
+def test_lists_of_edges_without_nodes(tmp_path, edges):
+    check_same(folder(tmp_path / "g", edges=edges), tmp_path / "g.lgd")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges"),
+    [
+        ("id,f\na,1\nb,2\n", "a,b\n"),
+        ("id,f\na,1\nb,2\n", "from,to\na,b\n"),
+        ("id,f\na,1\nb,2\n", "a,c\n"),
+        ("id,f\nsource,1\ntarget,2\n", "source,target\n"),
+        ("id,f\nsource,1\ntarget,2\n", "source,target\nsource,target\n"),
+        ("id,f\na,1\na,2\n", "a,a\n"),
+        ("id,f\na,1\n ,2\n", "a,a\n"),
+        ("id,f\na,1\n a,2\n", "a, a\n"),
+        ("id,f\na,1\nb,2\n", "s,t\n a\t,b\n"),
+        ("id,label\na,x\nb,y\n", "a,b\n"),
+        ("f,g\n1,2\n3,4\n", "0,1\n"),
+        ("id,label:a,label:b,f\nu,1,0,1\nv,,,2\n", "source,target\nu,v\n"),
+        ("id,label:a,f\nu,1,1\nv,2,2\n", "source,target\nu,v\n"),
+        ("id,label,f\nu,0.5,1\nv,2,2\n", "source,target\nu,v\n"),
+        ("id,label,f\nu,3,1\nv,10,2\nw,-1,3\n", "source,target\nu,v\n"),
+        ("id,split,f\nu,train,1\nv,nope,2\n", "source,target\nu,v\n"),
+        ("id,split,f\nu, Train,1\nv,,2\n", "source,target\nu,v\n"),
+        ("id;f\nu;1,5\nv;2,5\n", "u;v\n"),
+        ("id,f\nu,1\nv\n", "source,target\nu,v\n"),
+        ("id,f\nu,inf\nv,2\n", "source,target\nu,v\n"),
+        ("id,f\nu,1_0\nv,2\n", "source,target\nu,v\n"),
+        ("id,f\nu, 1e-400\t\nv,4e38\n", "source,target\nu,v\n"),
+        ("id,f\nu,\u0663\nv,\xa0NaN\n", "source,target\nu,v\n"),
+        ("1,2\n3,4\n", "0,1\n"),
+        ("id,f\n", "a,b\n"),
+        ("id,id\na,b\n", "a,b\n"),
+        ("id,f,F\nu,1,2\nv,3,4\n", "source,target\nu,v\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,0\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,x\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,1e300\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,1\nu,v,1e-9\nv,u,16777217\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,type\nu,v,\n"),
+    ],
+)
+def test_tables_with_something_special(tmp_path, nodes, edges):
+    check_same(folder(tmp_path / "g", nodes=nodes, edges=edges), tmp_path / "g.lgd")
+
+
+HOSTILE = st.text(
+    st.sampled_from("ab01e.+-_ \t\n\r,;|\"'#\\\0é\xa0\u2028日🙂=@%*?[]{}NULLnan"),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    ids=st.lists(HOSTILE, min_size=1, max_size=8, unique=True),
+    labels=st.lists(HOSTILE | st.just(""), min_size=1, max_size=8),
+    seed=st.integers(0, 99),
+    line=st.sampled_from(["\n", "\r\n"]),
+)
+def test_hostile_ids_and_labels_come_back(tmp_path_factory, ids, labels, seed, line):
+    place, rng = tmp_path_factory.mktemp("hostile"), random.Random(seed)
+    (place / "g").mkdir()
+
+    def write(name, rows):
+        with open(place / "g" / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator=line)
+            writer.writerows(rows)
+
+    write("nodes", [("id", "label", "f"), *((i, rng.choice(labels), rng.random()) for i in ids)])
+    pairs = [(rng.choice(ids), rng.choice(ids)) for _ in range(10)]
+    write("edges", [("source", "target"), *pairs])
+    graph, _ = check_same(place / "g", place / "g.lgd")
+    if not isinstance(graph, InputError):
+        packed = PackedGraph.open(place / "g.lgd")
+        assert packed.ids() == ids
+        assert packed.find(ids).tolist() == list(range(len(ids)))
+
+
+def table(rng, rows, blanks=0.1):
+    """A table with columns of every role."""
+    words = ["graph", "node", "edge", "factor", "latent", "space"]
+    columns = {
+        "id": [f"n{i}" for i in rng.sample(range(10 * rows), rows)],
+        "label": [rng.choice(["u", "v", "w", ""]) for _ in range(rows)],
+        "split": [rng.choice(["train", "val", "test", ""]) for _ in range(rows)],
+        "number": [repr(rng.gauss(0, 100)) for _ in range(rows)],
+        "slips": [rng.choice(["unknown", "12", repr(rng.random())]) for _ in range(rows)],
+        "few": [rng.choice("abc") for _ in range(rows)],
+        "many": [f"v{int(rng.expovariate(0.05))}" for _ in range(rows)],
+        "date": [f"{rng.randint(1, 28)}.{rng.randint(1, 12)}.2020" for _ in range(rows)],
+        "flag": [rng.choice(["yes", "no"]) for _ in range(rows)],
+        "text": [" ".join(rng.choices(words, k=6)) for _ in range(rows)],
+        "nothing": [""] * rows,
+    }
+    for name, cells in columns.items():
+        if name not in ("id", "label", "split"):
+            columns[name] = ["" if rng.random() < blanks else cell for cell in cells]
+    return columns
+
+
+@pytest.mark.parametrize("blanks", [0, 0.1])
+@pytest.mark.parametrize("words", [False, True])
+def test_columns_of_every_role(tmp_path, blanks, words, monkeypatch):
+    monkeypatch.setattr("lgdgcn.data.packing.numbers.GROUP", 1)  # several files, several blocks
+    monkeypatch.setattr("lgdgcn.data.packing.numbers.BATCH", 300)
+    monkeypatch.setattr("lgdgcn.data.packing.nodes.BATCH", 4000)
+    rng = random.Random(f"{blanks} {words}")
+    columns, rows = table(rng, 400, blanks), []
+    ids = columns["id"]
+    rows = [f"{rng.choice(ids)},{rng.choice(ids)},{rng.random()}" for _ in range(2000)]
+    nodes = "\n".join(
+        ",".join(row) for row in [columns.keys(), *zip(*columns.values(), strict=True)]
+    )
+    place = folder(tmp_path / "g", nodes=nodes, edges="\n".join(["source,target,weight", *rows]))
+    graph, _ = check_same(place, tmp_path / "g.lgd", {"text": "words"} if words else {})
+    assert PackedGraph.open(tmp_path / "g.lgd").x_csr is None or words
+    roles = {column.name: column.role for column in graph.encoding.columns}
+    assert {"number", "category", "date", "boolean"} <= set(roles.values())
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ".csv.zst", ".tsv", ".parquet"])
+def test_other_files(tmp_path, suffix):
+    rng = random.Random(1)
+    columns = table(rng, 200)
+    ends = [rng.choices(columns["id"], k=500) for _ in range(2)]
+    place = tmp_path / "g"
+    place.mkdir()
+    for name, data in (("nodes", columns), ("edges", dict(zip("st", ends, strict=True)))):
+        write(place / f"{name}{suffix}", data)
+    check_same(place, tmp_path / "g.lgd")
+
+
+def write(path, columns):
+    if path.suffix == ".parquet":
+        kinds = {
+            "number": lambda c: float(c) if c else None,
+            "flag": {"yes": True, "no": False}.get,
+        }
+        made = {n: [kinds.get(n, str)(c) for c in cells] for n, cells in columns.items()}
+        pyarrow.parquet.write_table(pyarrow.table(made), path)
+        return
+    divider = "\t" if ".tsv" in path.suffixes else ","
+    rows = [columns.keys(), *zip(*columns.values(), strict=True)]
+    text = "\n".join(divider.join(row) for row in rows).encode()
+    if path.suffix == ".zst":
+        with pyarrow.CompressedOutputStream(path, "zstd") as file:
+            file.write(text)
+    else:
+        path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+
+
+def test_parquet_values_are_text_as_python_writes_it(tmp_path):
+    (tmp_path / "g").mkdir()
+    day = pyarrow.array([18000, 18001], pyarrow.date32())
+    nodes = {"id": [1.0, 2.5], "label": [3, 4], "day": day, "f": np.array([0.1, 2], np.float32)}
+    pyarrow.parquet.write_table(pyarrow.table(nodes), tmp_path / "g" / "nodes.parquet")
+    edges = {"u": ["1"], "v": ["2.5"]}
+    pyarrow.parquet.write_table(pyarrow.table(edges), tmp_path / "g" / "edges.parquet")
+    graph, _ = check_same(tmp_path / "g", tmp_path / "g.lgd")
+    assert graph.node_ids == ["1", "2.5"]
+
+
+def test_several_files_are_one_table(tmp_path):
+    rng = random.Random(2)
+    columns = table(rng, 60)
+    ends = {name: rng.choices(columns["id"], k=300) for name in "st"}
+    one, several = tmp_path / "g", tmp_path / "h"
+    for place in (one, several, several / "edges"):
+        place.mkdir()
+    write(one / "nodes.csv", columns)
+    write(one / "edges.csv", ends)
+    for i in range(3):
+        part = {n: cells[20 * i : 20 * i + 20] for n, cells in columns.items()}
+        write(several / f"nodes-{i + 9}.csv", part)  # 9, 10, 11: not in the order of letters
+        some = {n: cells[100 * i : 100 * i + 100] for n, cells in ends.items()}
+        write(several / "edges" / f"part-{i}{['.parquet', '.csv.gz', '.csv.zst'][i]}", some)
+    graphs = [pack(p, p.with_suffix(".lgd"), memory="8GB").to_data() for p in (one, several)]
+    assert differences(*graphs) == ["name"]
+    write(several / "nodes-12.csv", {"id": ["q"]})
+    with pytest.raises(InputError, match=r"nodes-12\.csv has other columns"):
+        pack(several, tmp_path / "i.lgd", memory="8GB")
+    write(several / "nodes.csv", columns)
+    with pytest.warns(LGDWarning, match=r"nodes-10\.csv is not read"):
+        pack(several, tmp_path / "j.lgd", memory="8GB")
+    (several / "edges.csv").write_text("a,b\n")
+    with pytest.raises(InputError, match=r"edges.csv and a folder edges/"):
+        pack(several, tmp_path / "i.lgd", memory="8GB")
+
+
+def test_arrays_are_packed_too(tmp_path):
+    place, rng = tmp_path / "g", np.random.default_rng(0)
+    place.mkdir()
+    np.savez(place / "edges.npz", edge_index=rng.integers(0, 50, (2, 200)))
+    np.savez(place / "nodes.npz", x=rng.random((50, 4)), y=rng.integers(0, 3, 50))
+    check_same(place, tmp_path / "g.lgd")
+
+
+def test_columns_are_read_as_another_graph_was(tmp_path):
+    first, second = table(random.Random(3), 200), table(random.Random(4), 50, blanks=0.3)
+    second["few"][:5] = ["new"] * 5
+    for name, columns in (("one", first), ("two", second)):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "nodes.csv", columns)
+        (tmp_path / name / "edges.csv").write_text(f"{columns['id'][0]},{columns['id'][1]}\n")
+    encoding = read_graph(tmp_path / "one", require_labels=False).encoding
+    expected, _ = check_same(tmp_path / "two", tmp_path / "like.lgd", encoding=encoding)
+    # one that was packed for itself is encoded again, from its own text
+    packed = pack(tmp_path / "two", tmp_path / "two.lgd", memory="8GB")
+    assert packed.encoding != encoding
+    again, said = attempt(lambda: packed.to_data(require_labels=False, encoding=encoding))
+    assert differences(expected, again) == []
+    assert any("training has not seen" in line for line in said)
+    roles = {"number": "category"}
+    other = read_graph(tmp_path / "one", require_labels=False, roles=roles).encoding
+    with pytest.raises(InputError, match=r"packed as numbers.*--like RUN"):
+        packed.to_data(require_labels=False, encoding=other)
+
+
+def test_half_precision_and_made_features(tmp_path):
+    place = folder(tmp_path / "g", nodes="id,f\nu,1\nv,0.1\n", edges="source,target\nu,v\n")
+    graph = pack(place, tmp_path / "h.lgd", memory="8GB", half=True)
+    assert graph.x.dtype == np.float16
+    assert graph.features([1]).dtype == np.float32
+    assert graph.to_data(require_labels=False).x.tolist() == [[1.0], [float(np.float16(0.1))]]
+    for kind in ("degree", "identity", "spectral"):
+        check_same(place, tmp_path / "g.lgd", features=kind)
+    place = folder(tmp_path / "g", nodes="id,f\nu,1\nv,1e6\n", edges="source,target\nu,v\n")
+    with pytest.raises(InputError, match="float16"):
+        pack(place, tmp_path / "h.lgd", memory="8GB", half=True, overwrite=True)
+
+
+def test_many_random_edges_across_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("lgdgcn.data.packing.adjacency.BATCH", 64)
+    monkeypatch.setattr("lgdgcn.data.packed.pointers.PIECE", 7)
+    rng = np.random.default_rng(5)
+    ends = (300 * rng.random((3000, 2)) ** 3).astype(int)
+    weights, types = rng.random(3000).tolist(), rng.choice(list("xyz"), 3000)
+    rows = [f"{a},{b},{w!r},{t}" for (a, b), w, t in zip(ends, weights, types, strict=True)]
+    nodes = "id,f\n" + "\n".join(f"{i},{i}" for i in range(310))
+    edges = "\n".join(["source,target,weight,type", *rows])
+    place = folder(tmp_path / "g", nodes=nodes, edges=edges)
+    graph, found = check_same(place, tmp_path / "g.lgd")
+    assert fingerprint(graph) == fingerprint(found)
+
+
+def test_sets_of_labels_in_one_cell_and_numbers_as_people_write_them(tmp_path):
+    nodes = 'id,label,price\na,red|blue,"$1,200"\nb,blue,15 %\nc,,7\nd,red,2\n'
+    edges = "source;target;weight\na;b;0,5\nb;c;2\nc;d;1,25\n"
+    graph, _ = check_same(folder(tmp_path / "g", nodes=nodes, edges=edges), tmp_path / "g.lgd")
+    assert graph.classes == ["blue", "red"]
+    assert graph.y[:2].tolist() == [[1, 1], [1, 0]]
+    assert graph.x[:2, 0].tolist() == [1200, 15]
+    assert sorted(set(graph.edge_weight.tolist())) == [0.5, 1.25, 2]

@@ -1,0 +1,161 @@
+import warnings
+from typing import ClassVar
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from lgdgcn.config import Settings
+from lgdgcn.data.packed import PackedGraph, PackedWriter
+from lgdgcn.data.packed.whole import write_arrays
+from lgdgcn.data.validate import fingerprint
+from lgdgcn.errors import InputError
+from lgdgcn.train.batch_trainer import BatchTrainer
+from lgdgcn.train.graph_rows import prepared_rows
+from lgdgcn.train.jobs import Job, JobObserver, run_jobs
+from lgdgcn.train.mapped import mapped_graph
+from lgdgcn.train.state import Member
+from train.test_batches import NODES, graph_of
+
+PLAIN = {"variant": "sharp", "space": False, "diversity": False, "latent_graph": False}
+VOTES = Settings(**PLAIN, hidden_channels=12, iterations=2, batch_size=20, epochs=6, fan_out=3)
+ENCODER = Settings(
+    **PLAIN,
+    hidden_channels=12,
+    iterations=0,
+    encoder_channels=8,
+    hops=2,
+    hop_weights="learned",
+    input_dropout=0.2,
+    views=2,
+    batch_size=20,
+    batch_parts=2,
+    epochs=6,
+    fan_out=3,
+    weight_average=0.9,
+)
+BATCH_NORM = Settings(**{**ENCODER.as_dict(), "batch_norm": True, "encoder_layers": 2})
+DRAWN = Settings(**{**ENCODER.as_dict(), "hop_table": "never"})
+CASES = {"votes": VOTES, "encoder": ENCODER, "batch norm": BATCH_NORM, "drawn": DRAWN}
+
+
+def canonical_graph(seed=0):
+    data = graph_of(seed, torch.float32)
+    data.classes = [0, 1, 2]
+    return data
+
+
+def trained(settings, data, epochs, state=None):
+    trainer = BatchTrainer(prepared_rows(data, settings), Member(settings, 3), "lgdgcn", state)
+    reports = [report for _ in range(epochs) for report in trainer.epoch()]
+    return trainer, reports
+
+
+def same_tensors(a, b):
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_training_that_goes_on_is_the_same_to_the_bit(name):
+    settings, data = CASES[name], canonical_graph()
+    whole, reports = trained(settings, data, 4)
+    begun, first = trained(settings, data, 2)
+    resumed, rest = trained(settings, data, 2, begun.state(0))
+    assert [r.metrics for r in first + rest] == [r.metrics for r in reports]
+    same_tensors(resumed.state(0).tensors, whole.state(0).tensors)
+
+
+def test_batches_depend_on_seed_and_epoch():
+    data = canonical_graph()
+    one, reports = trained(VOTES, data, 2)
+    assert reports[0].metrics["total"] != reports[1].metrics["total"]
+    orders = [one.deal.order(seed, epoch) for seed, epoch in ((3, 0), (3, 1), (4, 0))]
+    assert all(torch.equal(order.sort().values, torch.arange(NODES)) for order in orders)
+    assert not torch.equal(orders[0], orders[1])
+    assert not torch.equal(orders[0], orders[2])
+
+
+def packed_from(data, folder):
+    with PackedWriter(folder) as writer:
+        writer.finish(write_arrays(data, writer))
+    return PackedGraph.open(folder)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_mapped_graph_trains_as_the_same_graph_in_memory(name, tmp_path):
+    settings, data = CASES[name], canonical_graph()
+    mapped = mapped_graph(packed_from(data, tmp_path / "graph.lgd"))
+    assert mapped.edge_index is None
+    same_tensors(
+        trained(settings, data, 2)[0].state(0).tensors,
+        trained(settings, mapped, 2)[0].state(0).tensors,
+    )
+
+
+def test_a_mapped_graph_has_the_fingerprint_of_the_whole(tmp_path):
+    packed = packed_from(canonical_graph(), tmp_path / "graph.lgd")
+    assert fingerprint(mapped_graph(packed)) == fingerprint(packed.to_data())
+
+
+def test_all_nodes_in_one_batch_score_as_the_whole_graph():
+    data = canonical_graph()
+    settings = Settings(**{**ENCODER.as_dict(), "batch_size": NODES, "fan_out": 0})
+    trainer, _ = trained(settings, data, 2)
+    model = trainer.model(0, "model").eval()
+    nodes = data.val_mask.nonzero().squeeze(1)
+    with torch.no_grad():
+        expected = model(trainer.graphs[0].x, data.edge_index)[nodes]
+        assert_close(trainer._scores(model, nodes), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_it_learns():
+    generator = torch.Generator().manual_seed(1)
+    data = canonical_graph()
+    data.x = torch.nn.functional.one_hot(data.y, 6).float()
+    data.x += 0.1 * torch.rand(data.x.shape, generator=generator)
+    easy = {"epochs": 25, "lr": 0.1, "hops": 0, "drop_nodes": 0.0, "dropout": 0.0}
+    settings = Settings(**{**ENCODER.as_dict(), **easy})
+    trainer, reports = trained(settings, data, 25)
+    assert reports[-1].metrics["classification"] < 0.5 * reports[0].metrics["classification"]
+    assert trainer.states[0].best_score > 0.9
+
+
+def test_jobs_of_a_group_are_trained_one_after_the_other():
+    class Follow(JobObserver):
+        ended: ClassVar = []
+
+        def on_end(self, jobs, trainer):
+            self.ended += [(job.member.seed, trainer.states[0].epoch) for job in jobs]
+
+    settings = Settings(**{**VOTES.as_dict(), "epochs": 1})
+    jobs = [Job("lgdgcn", Member(settings, seed), canonical_graph(), group=1) for seed in (5, 6)]
+    run_jobs(jobs, torch.device("cpu"), Follow())
+    assert Follow.ended == [(5, 1), (6, 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"variant": "paper"}, "sharp variant"),
+        ({"latent_graph": True}, "latent_graph"),
+        ({"space": True}, "space"),
+        ({"structure": "both"}, "structure"),
+    ],
+)
+def test_what_cannot_be_batched_is_named(change, named):
+    settings = Settings(**{**ENCODER.as_dict(), **change})
+    with pytest.raises(InputError, match=named):
+        BatchTrainer(canonical_graph(), Member(settings))
+
+
+def test_no_validation_nodes_and_no_edges_are_fine():
+    data = canonical_graph()
+    data.val_mask = torch.zeros_like(data.val_mask)
+    data.edge_index = data.edge_index[:, :0]
+    for settings in CASES.values():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _, reports = trained(settings, data, 2)
+        assert all(report.diverged is None for report in reports)
+        assert reports[-1].state.best_epoch == 2

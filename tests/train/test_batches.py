@@ -1,0 +1,253 @@
+import pytest
+import torch
+from torch.testing import assert_close
+from torch_geometric.data import Data
+
+from lgdgcn.models import SharpGCN
+from lgdgcn.models.population import stack
+from lgdgcn.nn.propagation import normalized_adjacency, propagate
+from lgdgcn.nn.sharp.batch_edges import EdgeMoments
+from lgdgcn.train.batches import BatchSampler, Deal, ahead
+from lgdgcn.train.graph_rows import GraphRows
+from lgdgcn.train.hop_table import hop_table
+from lgdgcn.train.loss import loss_terms
+from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
+from literal.seeds import seeds
+
+NODES = 48
+SEEDS = seeds(2)
+
+
+@pytest.fixture
+def _float64():
+    """Matrices of plain edges are of the default type."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def graph_of(seed, dtype=torch.float64, weighted=False):
+    """A graph with a hub and nodes without edges, some of its nodes labelled."""
+    generator = torch.Generator().manual_seed(seed)
+    ends = torch.randint(2, NODES, (2, 60), generator=generator)
+    hub = torch.stack([torch.zeros(20, dtype=torch.long), torch.arange(5, 25)])
+    ends = torch.cat([ends, hub], 1)
+    ends = ends[:, ends[0] != ends[1]]
+    edges = torch.unique(torch.cat([ends, ends.flip(0)], 1), dim=1)
+    y = torch.randint(0, 3, (NODES,), generator=generator)
+    kind = torch.arange(NODES) % 4
+    masks = {"train_mask": kind == 0, "val_mask": kind == 1, "test_mask": kind > 1}
+    x = torch.rand(NODES, 6, generator=generator, dtype=dtype)
+    data = Data(x=x, edge_index=edges, y=y, **masks)
+    if weighted:
+        from lgdgcn.kernels.graph import set_edge_weights
+
+        weight = (edges.sum(0) % 5 + 1).to(dtype)  # the same in both directions
+        set_edge_weights(edges, weight)
+    return data
+
+
+def model_of(data, **options):
+    torch.manual_seed(0)
+    plain = {"dropout": 0.0, "space": False, "diversity": False, "latent_graph": False}
+    encoder = {"encoder_channels": 5, "drop_nodes": 0.3, "views": 2, "tau": 0.5, "factors": 2}
+    encoder |= {"hidden_channels": 6, "out_channels": 3, "multi_label": False, "iterations": 0}
+    model = SharpGCN(data.x.size(1), **{**plain, **encoder, **options}).to(data.x.dtype)
+    y = torch.nn.functional.one_hot(data.y[data.train_mask], 3)
+    model.begin(y, data.x, data.edge_index)
+    return stack([model])
+
+
+def gradients(network):
+    return {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
+
+
+def full_gradients(network, data, weights):
+    """Losses and gradients of the whole graph, and what the edge loss knows of all nodes."""
+    targets = Targets.of([data], "train_mask")
+    output = network.disentangle(data.x, data.edge_index, (), targets.pick)
+    losses = loss_terms(network, output, Task(3, False), targets, data.edge_index, weights)
+    network.zero_grad()
+    losses["total"].sum().backward()
+    return losses, gradients(network), output.layers
+
+
+def slope_of(shares, edges, weights):
+    """Derivative of the edge loss by the agreement of any two nodes, [1, M]."""
+    by_chance = []
+    for own in shares[0].unbind(1):
+        gram = own @ own.T
+        pairs = len(gram) * (len(gram) - 1)
+        by_chance.append((gram.sum() - gram.diagonal().sum()) / pairs + 1e-6)
+    by_chance = torch.stack(by_chance).requires_grad_()
+    source, target = edges
+    agreement = (shares[0, source] * shares[0, target]).sum(-1)
+    lift = (weights[0] / by_chance * agreement).sum(-1)
+    (-(1 - weights.sum() + lift).log().mean()).backward()
+    return by_chance.grad.unsqueeze(0)
+
+
+CASES = {
+    "hops": {"hops": 2},
+    "learned hops": {"hops": 2, "hop_weights": "learned"},
+    "a matrix for each hop": {"hops": 2, "hop_weights": "separate"},
+    "propagated features": {"hops": 2, "propagate": "features"},
+    "two hidden layers": {"hops": 1, "encoder_layers": 2},
+    "votes": {"hops": 0, "iterations": 2},
+    "two layers of votes": {"hops": 1, "iterations": 1, "num_layers": 2},
+    "no encoder": {"encoder_channels": 0, "iterations": 2, "views": 1, "multi_label": True},
+}
+
+
+def depth_of(options, table):
+    votes = options.get("iterations", 0) * options.get("num_layers", 1)
+    return (0 if table else options["hops"]) + options.get("encoder_layers", 1) - 1 + votes
+
+
+@pytest.mark.usefixtures("_float64")
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("case", "table"),
+    [(case, table) for case in CASES for table in (False, True) if not table or "hop" in case],
+)
+def test_all_neighbours_give_the_gradients_of_the_whole_graph(case, table, weighted, seed):
+    options = {"hops": 0, **CASES[case]}
+    data = graph_of(seed, weighted=weighted)
+    # nodes cannot be dropped alike; in evaluation they are not
+    network = model_of(data, **{**options, "drop_nodes": 0.0})
+    weights = {name: torch.tensor([0.7], dtype=torch.float64) for name in ("edge", "consistency")}
+    losses, expected, layers = full_gradients(network, data, weights)
+    views = network.views
+    edges = torch.cat([data.edge_index + view * NODES for view in range(views)], 1)
+    for layer, found in zip(network.layers, layers, strict=True):
+        shares = found.local_units.detach().square()  # [1, V N, M, d]
+        layer.moments = EdgeMoments(layer.factor_weights, shares.size(-1), rate=0.0)
+        layer.moments.mean.copy_(shares.mean(-3))
+        layer.moments.square.copy_(shares.square().sum(-1).mean(-2))
+        layer.moments.count.fill_(views * NODES)
+        layer.moments.slope.copy_(slope_of(shares, edges, layer.factor_weights))
+    graph = GraphRows.of(data)
+    features = graph.features
+    if table:
+        features = hop_table(graph, options["hops"]).rows
+    depth = depth_of(options, table)
+    propagates, votes = depth > 0, options.get("iterations", 0) > 0
+    sampler = BatchSampler(graph, features, [0] * depth, propagates=propagates, votes=votes)
+    deal = Deal(NODES, int(data.train_mask.sum()), batch_size=24, parts=2)
+    order = deal.order(seed, 0)
+    train = data.train_mask.nonzero().squeeze(1)
+    network.zero_grad()
+    found = dict.fromkeys(losses, 0.0)
+    for step in range(deal.steps):
+        for part in range(deal.parts):
+            batch = sampler.batch(deal.seeds(order, step, part), train, 5, 4, loss_edges=0)
+            own = Targets(batch.others[None], data.y[train][None], torch.ones(1, len(train)))
+            with batch.subgraph.active():
+                output = network.disentangle(batch.x, batch.edge_index, (), own.pick)
+                parts = loss_terms(network, output, Task(3, False), own, batch.edge_index, weights)
+            (parts["total"].sum() / 4).backward()
+            found = {name: found[name] + float(loss.detach()) / 4 for name, loss in parts.items()}
+    for name, loss in losses.items():
+        assert found[name] == pytest.approx(float(loss.detach()), rel=1e-9), name
+    for name, grad in gradients(network).items():
+        assert_close(grad, expected[name], rtol=1e-7, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_table_of_hops_is_the_propagation_of_all_nodes(seed, weighted, is_sparse, tmp_path):
+    data = graph_of(seed, weighted=weighted)
+    matrix = normalized_adjacency(data.edge_index, NODES)
+    shares = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64)
+    expected = propagate(data.x, matrix, shares)
+    if is_sparse:
+        data.x = data.x.to_sparse_csr()
+    graph = GraphRows.of(data)
+    nodes = torch.tensor([3, 0, NODES - 1, 3])
+    for folder in (None, tmp_path):
+        summed = hop_table(graph, 2, shares, folder)
+        assert_close(summed.rows(nodes), expected[nodes].unsqueeze(1), rtol=1e-6, atol=1e-6)
+        hops = hop_table(graph, 2, folder=folder)
+        rows = torch.einsum("nkf,k->nf", hops.rows(nodes), shares)
+        assert_close(rows, expected[nodes], rtol=1e-6, atol=1e-6)
+        spread = expected.std(0, correction=0)
+        assert_close(hops.spread(shares), spread, rtol=1e-5, atol=1e-6)
+        assert_close(summed.spread(shares), spread, rtol=1e-5, atol=1e-6)
+    assert not list(tmp_path.iterdir())  # the files have no names
+
+
+def test_the_table_knows_what_averaging_leaves_of_dropout():
+    data = graph_of(0)
+    matrix = normalized_adjacency(data.edge_index, NODES)
+    mean = propagate(torch.eye(NODES, dtype=torch.float64), matrix, torch.full((4,), 0.25))
+    exact = mean.square().sum(1) / mean.sum(1).square()
+    found = hop_table(GraphRows.of(data), 3).variance
+    assert float(found[1]) == pytest.approx(1)  # a node without edges
+    assert bool((found <= 1).all())
+    assert float(found.mean()) == pytest.approx(float(exact.mean()), rel=0.15)
+    assert float(torch.corrcoef(torch.stack([found, exact]))[0, 1]) > 0.8
+
+
+def test_every_part_has_its_share_of_nodes_and_training_nodes():
+    deal = Deal(nodes=103, train=17, batch_size=20, parts=2)
+    order = deal.order(7, 3)
+    parts = [deal.seeds(order, step, part) for step in range(deal.steps) for part in range(2)]
+    assert torch.equal(torch.cat(parts), order.long())
+    assert {len(part) for part in parts} <= {8, 9}
+    size = deal.train_size
+    assert size == 5
+    places = [
+        deal.training(7, epoch, step, part)
+        for epoch in range(3)
+        for step in range(deal.steps)
+        for part in range(2)
+    ]
+    dealt = torch.cat(places)
+    for cycle in dealt[: len(dealt) // 17 * 17].view(-1, 17):  # no card twice before all were dealt
+        assert torch.equal(cycle.sort().values, torch.arange(17))
+    assert torch.equal(Deal(10, 3, 20).training(0, 5, 0, 0), torch.arange(3))
+
+
+def test_results_come_in_order_and_errors_where_they_are_asked_for():
+    def fail():
+        raise ValueError("broken")
+
+    assert list(ahead([lambda i=i: i for i in range(9)])) == list(range(9))
+    results = ahead([lambda: 1, fail, lambda: 3])
+    assert next(results) == 1
+    with pytest.raises(ValueError, match="broken"):
+        next(results)
+    unfinished = ahead([lambda i=i: i for i in range(100)])
+    assert next(unfinished) == 0
+    unfinished.close()  # the thread that waits for room ends, too
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_drawn_neighbours_and_edges_are_right_on_average(weighted):
+    data = graph_of(SEEDS[0], weighted=weighted)
+    graph, every = GraphRows.of(data), torch.arange(NODES)
+    sampler = BatchSampler(graph, graph.features, [2], propagates=True, votes=True)
+    one_hop = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    sums, votes, ends = [], [], []
+    for key in range(600):
+        batch = sampler.batch(every, every[:0], key, loss_edges=1)
+        part = batch.subgraph
+        sums.append(propagate(batch.x, part.propagator, one_hop))
+        source, target = batch.edge_index
+        vote = torch.zeros_like(batch.x).index_add(0, target, batch.x[source])
+        votes.append(vote * part.vote_scale.unsqueeze(1))
+        own, other = part.edges
+        ends.append((part.edge_weight * data.x[own, 0] * data.x[other, 1]).sum())
+    source, target = data.edge_index
+    exact = {
+        "propagated": propagate(data.x, normalized_adjacency(data.edge_index, NODES), one_hop),
+        "votes": torch.zeros_like(data.x).index_add(0, target, data.x[source]),
+        "edges": (data.x[source, 0] * data.x[target, 1]).sum(),
+    }
+    for name, drawn in (("propagated", sums), ("votes", votes), ("edges", ends)):
+        values = torch.stack(drawn)
+        error = values.std(0) / len(values) ** 0.5
+        assert bool(((values.mean(0) - exact[name]).abs() <= 5 * error + 1e-6).all()), name
