@@ -344,14 +344,14 @@ junk = st.lists(
 
 
 @pytest.mark.parametrize("name", ["edges.csv", "nodes.csv", "edges.tsv", "edges.csv.gz"])
-@settings(max_examples=80, deadline=10_000)
+@settings(max_examples=80, deadline=None)
 @given(junk=junk)
 def test_mutated_text_is_read_or_refused(tmp_path_factory, name, junk):
     _mutate(tmp_path_factory, name, junk)
 
 
 @pytest.mark.parametrize("name", ["edges.npz", "nodes.npz", "edges.parquet"])
-@settings(max_examples=60, deadline=10_000)
+@settings(max_examples=60, deadline=None)
 @given(
     junk=st.lists(st.tuples(st.integers(0, 2000), st.binary(min_size=1, max_size=2)), max_size=6)
 )

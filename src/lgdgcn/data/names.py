@@ -3,7 +3,7 @@
 import math
 import re
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +61,21 @@ def as_number(cell: str) -> float | None:
     return float(cell) if is_number(cell, finite=True) else None
 
 
-def label_values(path: Path, column: str, cells: list[str]) -> Any:
+def label_values(
+    path: Path, column: str, cells: list[str], counts: Mapping[str, int] | None = None
+) -> Any:
     """The labels of a column: integers if all are plain digits, else the text as it is written.
 
     An empty cell is unlabelled. In a column of numbers so is a word for nothing, such as ``nan``
     or ``NA``, and, where all others are written with digits only (or as ``3.0``), ``-1``; among
     names such a word is a class, and a warning says so. Labels with a fraction, such as 0.37, are
     measurements rather than classes and are refused.
+
+    Args:
+        path: The file, for messages.
+        column: Its name.
+        cells: The cells, or each different one once.
+        counts: How often each is there, in the second case.
 
     Returns:
         An int64 array with -1 for unlabelled, or a list of text with ``""`` for unlabelled.
@@ -88,12 +96,13 @@ def label_values(path: Path, column: str, cells: list[str]) -> Any:
             unlabelled |= {name for name in numbers if float(name) == -1}
     names -= unlabelled
     if nothing := sorted(filter(is_missing, names)):
+        count = cells.count(nothing[0]) if counts is None else counts[nothing[0]]
         message = (
-            f"{path}: {nothing[0]!r} in column {column[:50]!r} ({cells.count(nothing[0])} cells) "
+            f"{path}: {nothing[0]!r} in column {column[:50]!r} ({count} cells) "
             "is taken as a class; leave cells empty where there is no label"
         )
         warnings.warn(message, LGDWarning, stacklevel=3)
-    warn_of_blanks(path, f"labels of column {column[:50]!r}", names)
+    warn_of_blanks(path, f"labels of column {column[:50]!r}", sorted(names))
     if all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names):  # 10^18 - 1 fits int64
         return np.array([int(cell) if cell in names else -1 for cell in cells], dtype=np.int64)
     return [cell if cell in names else "" for cell in cells]

@@ -105,6 +105,8 @@ def test_lists_of_edges_without_nodes(tmp_path, edges):
         ("id,label:a,f\nu,1,1\nv,2,2\n", "source,target\nu,v\n"),
         ("id,label,f\nu,0.5,1\nv,2,2\n", "source,target\nu,v\n"),
         ("id,label,f\nu,3,1\nv,10,2\nw,-1,3\n", "source,target\nu,v\n"),
+        ("id,label,f\nu,NA,1\nv,NA,2\nw,x,3\n", "source,target\nu,v\n"),
+        ("id,label,f\nu,x,1\nv, x,2\nw,x ,3\n", "source,target\nu,v\n"),
         ("id,split,f\nu,train,1\nv,nope,2\n", "source,target\nu,v\n"),
         ("id,split,f\nu, Train,1\nv,,2\n", "source,target\nu,v\n"),
         ("id;f\nu;1,5\nv;2,5\n", "u;v\n"),

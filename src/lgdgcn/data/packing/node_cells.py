@@ -61,13 +61,14 @@ class NodeCells:
         path, start = [one for one in self.starts if one[1] <= row][-1]
         return f"{path} row {row - start + 1}"
 
-    def different(self, name: str) -> list[tuple[str, int]]:
-        """The different cells of a column with the first row of each, in this order."""
+    def different(self, name: str) -> list[tuple[str, int, int]]:
+        """The different cells of a column, the first row of each and how often it is there."""
         cell = self.column(name)
         found = self.engine.rows(
-            f"SELECT {cell}, min(rowid) AS first FROM {TABLE} GROUP BY {cell} ORDER BY first"
+            f"SELECT {cell}, min(rowid) AS first, count(*) FROM {TABLE} GROUP BY {cell} "
+            "ORDER BY first"
         )
-        return [(str(text), int(row)) for text, row in found]
+        return [(str(text), int(row), int(count)) for text, row, count in found]
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[tuple[int, int, list[Any]]]:
         """The cells of some columns batch by batch: first row, count of rows, Arrow arrays."""

@@ -172,13 +172,14 @@ def _label_coders(nodes: NodeCells) -> tuple[dict[str, Any], dict[str, Any]]:
     facts: dict[str, Any] = {}
     labels = nodes.of("label")
     if len(labels) == 1 and not labels[0].lower().startswith(LABELS):
-        cells = [cell for cell, _ in nodes.different(labels[0])]
+        counts = {cell: count for cell, _, count in nodes.different(labels[0])}
+        cells = list(counts)
         if (sets := label_sets(nodes.path, labels[0], cells)) is not None:
             rows = np.where(np.isnan(sets[0]), UNKNOWN, sets[0]).astype(np.uint8)
             coders["y"] = labels, np.uint8, rows.shape[1:], _set_coder(cells, rows)
             facts = {"label": "multi", "classes": sets[1]}
         else:
-            values = label_values(nodes.path, labels[0], cells)
+            values = label_values(nodes.path, labels[0], cells, counts)
             codes, classes = canonical_labels(values, len(cells))
             code = dict(zip(cells, codes.tolist(), strict=True))
             coders["y"] = labels, np.int32, (), _coder(code)
@@ -191,19 +192,19 @@ def _label_coders(nodes: NodeCells) -> tuple[dict[str, Any], dict[str, Any]]:
         facts = {"label": "multi", "classes": label_names(labels)}
     for name in nodes.of("split"):
         found = nodes.different(name)
-        for cell, row in found:
+        for cell, row, _ in found:
             if cell.strip().lower() not in SPLIT_NAMES:
                 raise InputError(
                     f"{nodes.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
                 )
-        number = {cell: SPLIT_NAMES[cell.strip().lower()] + 1 for cell, _ in found}
+        number = {cell: SPLIT_NAMES[cell.strip().lower()] + 1 for cell, _, _ in found}
         coders["split"] = [name], np.uint8, (), _coder(number)
         facts["has_split"] = True
     return coders, facts
 
 
 def _refuse_others(nodes: NodeCells, name: str, known: set[str], way_out: str) -> None:
-    for cell, row in nodes.different(name):
+    for cell, row, _ in nodes.different(name):
         if cell not in known:
             raise InputError(
                 f"{nodes.where(row)}: column {name[:50]!r} holds {cell[:50]!r}; {way_out}"
