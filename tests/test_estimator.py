@@ -262,6 +262,7 @@ def test_edge_rows_of_directed_input_and_self_loops(model):
     expected = lookup(model, data)
     half = data.edge_index[:, data.edge_index[0] < data.edge_index[1]]
     loops = torch.tensor([[0, 7], [0, 7]])
+    half = torch.cat([half[:, :1].flip(0), half], 1)
     data.edge_index = torch.cat([loops, half], 1).int()
     with pytest.warns(LGDWarning, match="made undirected"):
         rows = model.edge_factors(data)
@@ -320,6 +321,15 @@ def test_known_types_of_edges_change_nothing_about_nodes():
     with_types.predict_edges()
     rows = with_types.predict_proba(data), without_types.predict_proba(bare)
     assert np.array_equal(*rows)  # bit for bit
+
+
+def test_labels_of_test_nodes_have_no_part_in_the_types_of_edges():
+    data, other = typed_graph(), typed_graph()
+    test = other.test_mask.nonzero().flatten()
+    other.y[test] = other.y[test].roll(1)
+    assert not torch.equal(data.y, other.y)
+    rows = [fitted(one, epochs=2).predict_edges() for one in (data, other)]
+    assert np.array_equal(*rows, equal_nan=True)
 
 
 def test_reasons_of_edges_where_no_type_is_known():

@@ -7,6 +7,7 @@ import json
 import math
 import warnings
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -319,11 +320,17 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _edge_reasons(self) -> "EdgeReasons":
+        _ = self._trained  # unfitted models say so before anything else
+        if not hasattr(self, "_graph"):
+            raise InputError("a loaded model keeps no graph, nor the types of its edges; call fit")
         graph, _ = self._read(None, None)
         if self._reasons is None:
             from lgdgcn.edges import fit_graph
+            from lgdgcn.edges.of_graph import known_types
 
-            self._reasons = fit_graph(graph, seed=int(self.random_state))
+            reasons = fit_graph(_without_test_labels(graph), seed=int(self.random_state))
+            types = known_types(graph)
+            self._reasons = reasons if types is None else reasons.with_known(types)
         return self._reasons
 
     def measure(self, data: Data | None = None) -> "list[Row]":
@@ -453,6 +460,14 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         graph.y = renumbered(graph.y, graph.classes, self._trained)
         graph.classes = self._trained.classes
         return graph
+
+
+def _without_test_labels(graph: Data) -> Data:
+    """The graph as it was fitted: with the labels of training and validation nodes alone."""
+    known = copy(graph)
+    if graph.y.dim() == 1:  # sets of labels have no part in the reasons of edges
+        known.y = graph.y.where(graph.train_mask | graph.val_mask, -1)
+    return known
 
 
 def _factor_warnings(trained: TrainedModel, graph: Data) -> list[str]:

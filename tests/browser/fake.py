@@ -80,7 +80,7 @@ def fake_payload(
         "edgeFactors": encoded(65535 * shares, "u16"),
         "unrouted": None,
         "noun": "factor",
-        "seeds": 1,
+        "fits": 1,
         "factorNames": [None] * factors,
         "about": [{"lines": ["more", "edges", "nodes"], "stability": "one seed", "stable": None}
                   for _ in range(factors)],

@@ -29,7 +29,7 @@ def two_triangles(**more: Any) -> dict[str, Any]:
         "edgeFactors": encoded(65535 * shares, "u16"),
         "truth": encoded([[0], [0], [1], [1]], "i32"),
         "predicted": encoded([[0], [0], [1], [1]], "i32"),
-        "seeds": 5,
+        "fits": 5,
         "edgeRange": {
             "low": encoded(255 * 0.8 * shares, "u8"),
             "high": encoded(255 * shares, "u8"),
@@ -55,7 +55,7 @@ def test_a_click_on_a_line_explains_the_edge(open_page: Open) -> None:
     assert "75.0 % 60 % to 75 %" in first
     # node 0: 0.75 + 1 + 0, node 1: 0.75 + 0.5 + 0.75
     assert "edges of the ends in it: 1.7 and 2.0" in card
-    assert "over 5 seeds" in card
+    assert "over 5 fits" in card
     both = page.evaluate("[...document.querySelectorAll('#edge-card li .tag bdi')]"
                          ".map(n => n.textContent)")  # fmt: skip
     assert both == ["feature rare", HOSTILE[:39] + "…", "feature usual"]  # the rarest first
@@ -88,7 +88,7 @@ def test_what_if_a_factor_goes(open_page: Open) -> None:
         "[...document.querySelectorAll('.without tbody tr')].map(n => n.textContent)"
     )
     assert rows == ["Factor 1stays50.0 %", "Factor 2class 312.5 %"]
-    assert "Over 5 seeds the prediction has 25.0 % to 75.0 %." in page.text("#node-card")
+    assert "Over 5 fits the prediction has 25.0 % to 75.0 %." in page.text("#node-card")
 
 
 def test_every_factor_says_what_it_is_about(open_page: Open) -> None:

@@ -174,24 +174,24 @@ def test_numbers_have_their_range_over_the_seeds(finished):
     opened = open_run(run, "cpu")
     [other] = opened.other_seeds
     found = json_of(run, "--node", "7")
-    assert found["seeds"] == 2
+    assert found["fits"] == 2
     task = opened.trained.task
     logits = [model(opened.data).logits[7:8] for model in (opened.trained, other)]
     labels = task.predict(logits[0])[0].nonzero().flatten()
     both = [task.probabilities(one)[0, labels].tolist() for one in logits]
     expected = [sorted(pair) for pair in zip(*both, strict=True)]
-    assert found["over_seeds"] == [pytest.approx(pair, abs=1e-6) for pair in expected]
-    assert found["over_seeds"] != [[p, p] for p in found["probability"]]  # seeds do differ
+    assert found["over_fits"] == [pytest.approx(pair, abs=1e-6) for pair in expected]
+    assert found["over_fits"] != [[p, p] for p in found["probability"]]  # seeds do differ
     for one in found["factors"]:
-        assert {"agreement", "low", "high", "stable", "seeds"} == one["stability"].keys()
+        assert {"agreement", "low", "high", "stable", "fits"} == one["stability"].keys()
         told = one["without"]
         for value, (low, high) in zip(
-            told["probability_of_prediction"], told["over_seeds"], strict=True
+            told["probability_of_prediction"], told["over_fits"], strict=True
         ):
             assert low <= value <= high
     neighbour = next(n for one in found["factors"] for n in one["neighbours"])
     edge = json_of(run, "--edge", "7", neighbour["id"])
-    assert edge["factors"][0]["over_seeds"] == neighbour["over_seeds"]
+    assert edge["factors"][0]["over_fits"] == neighbour["over_fits"]
     text = call("explain", run, "--node", "7").out
     assert "over seeds" in text
     assert "agreement" in text

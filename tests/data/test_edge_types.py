@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.data.edge_types import MOST_TYPES
+from lgdgcn.data.edge_types import MOST_TYPES, types_of_cells
 from lgdgcn.data.in_memory import from_networkx, from_pandas
 from lgdgcn.data.user_graph import read_graph
 from lgdgcn.data.validate import canonical, fingerprint, with_features
@@ -162,3 +162,10 @@ def test_types_of_a_pandas_table():
     edges = pandas.DataFrame({"source": ["x", "y"], "target": ["y", "z"], "type": ["bus", None]})
     data = from_pandas(nodes, edges)
     assert data.edge_type.tolist() == [[1], [1], [0], [0]]
+
+
+def test_words_for_nothing_are_no_types():
+    found = types_of_cells(["bus", "NA", "n/a; bus", "?", "nan"], np.arange(5))
+    assert found is not None
+    assert found[1] == ["bus"]
+    assert found[0].ravel().tolist() == [1, 0, 1, 0, 0]

@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -5,9 +6,11 @@ import pytest
 from scipy.special import gammaln
 
 from edges.planted import clique_graph, matched_accuracy
+from lgdgcn.edges import columns, held_out
 from lgdgcn.edges.clique_kinds import find_kinds, memberships_log_likelihood
 from lgdgcn.edges.cliques import cover_by_cliques
-from lgdgcn.edges.pairs import find_pairs
+from lgdgcn.edges.held_out import hold_out
+from lgdgcn.edges.pairs import blocks, find_pairs
 
 
 def test_every_pair_is_in_its_clique_and_all_members_are_linked():
@@ -45,3 +48,14 @@ def test_cliques_that_do_not_overlap_are_told_from_those_that_do():
     kinds = find_kinds(cover, 2, steps=1000)
     assert kinds.probability.sum(1) == pytest.approx(1)
     assert matched_accuracy(kinds.probability.argmax(1)[cover.of_pair], types) > 0.85
+
+
+def test_hubs_are_looked_at_some_pairs_at_a_time(monkeypatch):
+    """The square of a hub's degree never is in memory, and the result is the same."""
+    pairs = find_pairs(np.random.default_rng(0).integers(0, 40, (2, 300)), 40)
+    held = hold_out(pairs, 0)
+    whole = columns.shape_columns(pairs), held_out.clique_score(held)
+    for module in (columns, held_out):
+        monkeypatch.setattr(module, "blocks", partial(blocks, most=30))
+    assert np.array_equal(columns.shape_columns(pairs), whole[0])
+    assert np.array_equal(held_out.clique_score(held), whole[1])

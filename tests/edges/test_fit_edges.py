@@ -42,6 +42,17 @@ def test_shown_types_name_the_rest_with_calibrated_probabilities():
     assert second[several].mean() > second[single].mean()
 
 
+def test_a_type_is_present_more_often_than_it_is_the_only_one():
+    ends, types = activity_graph(sizes=(50, 40))
+    types[::3] = 1  # a third of the pairs have both
+    shown, _ = some_types(types, 0.3)
+    reasons = fit_edges(ends, 150, shown=shown)
+    several = shown.sum() / (shown.sum(1) > 0).sum()
+    assert several > 1.2
+    expected = 1 - (1 - reasons.probability) ** several
+    assert reasons.presence.numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+
+
 def test_shown_types_of_cliques():
     ends, types = clique_graph(nodes=300)
     shown, hidden = some_types(types, 0.1)
@@ -104,9 +115,24 @@ def test_features_and_labels_help_where_they_are_the_reason():
     y = draws.integers(0, 2, 60)
     types = np.eye(2)[(y[ends[0]] == y[ends[1]]).astype(int)]
     shown, hidden = some_types(types, 0.3)
-    with_labels = fit_edges(ends, 60, shown=shown, y=y, x=np.eye(2)[y])
-    accuracy = (with_labels.predict().numpy() == types.argmax(1))[hidden].mean()
-    assert accuracy > 0.9
+    for known in ({"y": y}, {"x": np.eye(2)[y]}):
+        found = fit_edges(ends, 60, shown=shown, **known).predict().numpy()
+        assert (found == types.argmax(1))[hidden].mean() > 0.9
+    without = fit_edges(ends, 60, shown=shown).predict().numpy()
+    assert (without == types.argmax(1))[hidden].mean() < 0.8
+
+
+def test_known_types_stand_in_the_place_of_what_was_learnt():
+    ends, types = activity_graph(sizes=(50, 40))
+    shown, hidden = some_types(types, 0.3)
+    learnt = fit_edges(ends, 150, shown=shown)
+    found, given = learnt.with_known(torch.from_numpy(shown)), torch.from_numpy(types).float()
+    known = torch.from_numpy(~hidden)
+    assert torch.equal(found.presence[known], given[known])
+    assert torch.equal(found.probability[known], given[known] / given[known].sum(1, keepdim=True))
+    assert not found.unknown[known].any()
+    for name in ("probability", "presence", "unknown"):
+        assert torch.equal(getattr(found, name)[~known], getattr(learnt, name)[~known])
 
 
 def test_one_type_shown_and_very_few_shown():

@@ -14,7 +14,7 @@ from lgdgcn.edges import EdgeReasons, fit_graph
 from lgdgcn.edges.of_graph import _matrix as matrix
 from lgdgcn.edges.of_graph import known_types, unknown_edges
 from lgdgcn.edges.pairs import of_pairs
-from lgdgcn.edges.stability import over_seeds, stability
+from lgdgcn.edges.stability import over_fits, stability
 from lgdgcn.edges.store import load_reasons, load_stability, save_reasons
 from lgdgcn.errors import CheckpointError, InputError
 
@@ -66,7 +66,7 @@ def test_what_other_seeds_say_comes_back(fitted, tmp_path):
     fits = [own, np.tile([1.0, 0.0], (len(own), 1))]
     found = stability(fits, named=True)
     assert found.matched.tolist() == [[0, 1]]
-    interval = over_seeds(fits, found.matched)
+    interval = over_fits(fits, found.matched)
     save_reasons(file, reasons, data, seed=0, stability=found, interval=interval)
     again, bounds = load_stability(file)
     assert np.allclose(again.agreement, found.agreement)

@@ -38,7 +38,7 @@ def test_predictions_without_a_factor_are_recomputed(multi_label):
     explainer = Explainer(first, data)
     ends = find_pairs(data.edge_index, data.num_nodes).ends
     assert np.array_equal(decoded(content["edges"]), ends)  # ranges are of the same edges
-    assert content["seeds"] == 2
+    assert content["fits"] == 2
     before = first.task.predict(first(data).logits)
     whole = [model.task.probabilities(model(data).logits) for model in (first, second)]
     chosen = before.bool() if multi_label else torch.nn.functional.one_hot(before, whole[0].size(1))

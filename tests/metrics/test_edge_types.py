@@ -178,3 +178,11 @@ def test_chance_has_no_information():
     found = edge_type_scores(rng.dirichlet(np.ones(3), 3000), types, named=False)
     assert abs(found.information) < 0.01
     assert found.accuracy < 0.4
+
+
+def test_pairs_of_several_types_alone_are_ranked():
+    scores, types = np.array([[0.5, 0.3, 0.2, 0.0]]), np.array([[1, 0, 1, 0]])
+    found = edge_type_scores(scores, types, named=True)
+    assert found[:5] == (None,) * 5
+    assert found[5:] == ranking_measures(scores, types)
+    assert edge_type_scores(scores, types, named=False)[5:] == (None,) * 3

@@ -13,7 +13,7 @@ from torch_geometric.utils import to_undirected
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data import synthetic_graph
 from lgdgcn.data.features import features_without_edges
-from lgdgcn.data.validate import canonical
+from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import auto_factors
@@ -258,3 +258,15 @@ def test_with_an_encoder():
     assert isinstance(settings, Settings)
     assert found.labelled == 1
     assert all(math.isfinite(loss) for loss in found.edge_losses)
+
+
+def test_degrees_lose_the_edges():
+    graph = graph_of()
+    held = graph.edge_index[:, [0]]
+    held = torch.cat([held, held.flip(0)], 1)
+    gone = torch.isin(graph.edge_index[0] * 40 + graph.edge_index[1], held[0] * 40 + held[1])
+    rest = graph.edge_index[:, ~gone]
+    x = with_features(Data(edge_index=graph.edge_index, num_nodes=40), "degree").x
+    wanted = with_features(Data(edge_index=rest, num_nodes=40), "degree").x
+    assert not torch.equal(x, wanted)
+    assert torch.equal(features_without_edges(x, graph.edge_index, held), wanted)

@@ -27,6 +27,12 @@ Found = dict[str, Any]
 
 LONGEST = 24  # letters of a name in a table
 LISTED = 3  # neighbours or probabilities in a cell; --json has all
+NAME_IN_CELL = 16  # letters of a name in a table with many columns
+UNKNOWN_EDGE = {
+    "reason": "unknown: more than half of this edge is explained by no reason",
+    "type": "unknown: the graph says little of its type (what is uncertain is more than half of "
+    "what it is for an edge of which nothing is known)",
+}
 
 
 def explain(
@@ -62,7 +68,7 @@ def explain(
         _print_factors(found, graph.noun)
     if note is not None:
         console.print(note, soft_wrap=True)
-    if graph.seeds == 1:
+    if graph.num_fits == 1:
         console.print(ONE_SEED, soft_wrap=True)
     for warning in warnings:
         print_warning(warning)
@@ -106,7 +112,7 @@ def _print_factors(found: Found, noun: str) -> None:
 
 def _print_edge(found: Found, noun: str) -> None:
     first, second = found["ends"]
-    several, by_class = found["seeds"] > 1, "classes" in found["factors"][0]
+    several, by_class = found["fits"] > 1, "classes" in found["factors"][0]
     header = [noun, *(["class of\nboth ends"] if by_class else []), "edges of\nboth in it"]
     rows = [
         [
@@ -114,18 +120,18 @@ def _print_edge(found: Found, noun: str) -> None:
             *([_both(one)] if by_class else []),
             " / ".join(f"{count:.1f}" for count in one["activity"]),
             plain(one["probability"]),
-            *([_span(one["over_seeds"]), _stable(one)] if several else []),
+            *([_span(one["over_fits"]), _stable(one)] if several else []),
         ]
         for one in found["factors"]
     ]
-    header += ["probability", *(["over seeds", "agreement"] if several else [])]
+    header += ["probability", *(["over fits", "agreement"] if several else [])]
     title = f"{_short(first['id'])} – {_short(second['id'])}"
     print_table(title, header, rows, text_columns=1 + by_class)
     likeliest = found["factors"][0]
     for line in likeliest["about"]:
         console.print(f"{noun} {likeliest['factor']}, {one_line(line)}", soft_wrap=True)
     if found.get("unknown"):
-        console.print("unknown: less than half of this edge is explained", soft_wrap=True)
+        console.print(UNKNOWN_EDGE[noun], soft_wrap=True)
     if "known_at_ends" in likeliest:
         counts = " and ".join(str(count) for count in likeliest["known_at_ends"])
         given = ", ".join(map(_short, found["known"])) or "none"
@@ -144,8 +150,10 @@ def _print_edge(found: Found, noun: str) -> None:
 
 
 def _print_node(found: Found, noun: str) -> None:
-    several, predicts = found["seeds"] > 1, "predicted" in found
+    several, predicts = found["fits"] > 1, "predicted" in found
+    has_unknown = any(one.get("unknown") for one in found["factors"])
     header = [noun, "neighbours", *(["without it"] if predicts else []), "edges\nhere"]
+    header += ["of these\nunknown"] if has_unknown else []
     header += [
         *(["probability"] if predicts else []),
         *(["over seeds"] if several and predicts else []),
@@ -153,14 +161,15 @@ def _print_node(found: Found, noun: str) -> None:
     header += ["agreement"] if several else []
     rows = []
     for one in found["factors"]:
-        names = ", ".join(_short(other["id"]) for other in one["neighbours"][:LISTED])
+        names = ", ".join(_short(other["id"], NAME_IN_CELL) for other in one["neighbours"][:LISTED])
         names += ", …" if len(one["neighbours"]) > LISTED else ""
-        row, without = [_factor(one, noun), names], one.get("without")
-        row += [_labels(without["predicted"])] if without else []
+        row, without = [_factor(one, noun, NAME_IN_CELL), names], one.get("without")
+        row += [_short(_labels(without["predicted"]), NAME_IN_CELL)] if without else []
         row.append(str(len(one["neighbours"])))
+        row += [str(one["unknown"])] if has_unknown else []
         if without:
             row.append(_numbers(without["probability_of_prediction"]))
-            row += [_spans(without["over_seeds"])] if several else []
+            row += [_spans(without["over_fits"])] if several else []
         rows.append([*row, *([_stable(one)] if several else [])])
     told = _told(found)
     title = f"{_short(found['node'])}{': ' if told else ''}{told}"
@@ -168,12 +177,14 @@ def _print_node(found: Found, noun: str) -> None:
     if predicts:
         console.print(f"without it: predicted on the graph without any edge of this {noun}")
         console.print("probability: of what was predicted with it")
+    if found.get("features_stay"):
+        console.print("features that were made from the structure stay those of the whole graph")
 
 
-def _factor(factor: Found, noun: str) -> str:
+def _factor(factor: Found, noun: str, letters: int = LONGEST) -> str:
     """Its number, and its name if it has one."""
     number, name = str(factor["factor"]), factor["name"]
-    return number if name == f"{noun} {number}" else f"{number}: {_short(name)}"
+    return number if name == f"{noun} {number}" else f"{number}: {_short(name, letters)}"
 
 
 def _both(factor: Found) -> str:
@@ -183,13 +194,13 @@ def _both(factor: Found) -> str:
 
 
 def _agreement(factor: Found) -> str:
-    """How well seeds agree on a factor, as the end of its title."""
+    """How well fits agree on a factor, as the end of its title."""
     one = factor["stability"]
     if one is None:
         return ""
     span = f"{one['agreement']:.2f} ({one['low']:.2f} to {one['high']:.2f})"
     note = "" if one["stable"] else ": is not stable"
-    return f", agreement over {one['seeds']} seeds {span}{note}"
+    return f", agreement of {one['fits']} fits {span}{note}"
 
 
 def _stable(factor: Found) -> str:
@@ -202,7 +213,7 @@ def _told(node: Found) -> str:
     known = f"known {_labels(node['labels'])}" if node["labels"] else ""
     if "predicted" not in node:
         return known
-    spans = f" ({_spans(node['over_seeds'])} over seeds)" if node["over_seeds"] else ""
+    spans = f" ({_spans(node['over_fits'])} over seeds)" if node["over_fits"] else ""
     said = f"predicted {_labels(node['predicted'])} {_numbers(node['probability'])}{spans}"
     return f"{said}, {known}" if known else said
 

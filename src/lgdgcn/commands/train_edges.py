@@ -20,7 +20,7 @@ from lgdgcn.edges.explain_reasons import ReasonExplainer
 from lgdgcn.edges.explained import ONE_SEED
 from lgdgcn.edges.of_graph import known_types, unknown_edges
 from lgdgcn.edges.pairs import Array, of_pairs, pair_numbers
-from lgdgcn.edges.stability import Stability, over_seeds, stability
+from lgdgcn.edges.stability import Stability, over_fits, stability
 from lgdgcn.edges.store import Interval, edges_fingerprint, save_reasons
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.edge_types import edge_type_scores
@@ -94,7 +94,9 @@ def train_edges(
             same = None if types is not None else len(reasons.names)
             other = fit_graph(data, num_factors=same, seed=seed)
             others.append(of_pairs(data.edge_index, other.probability))
-        stable, interval = _over_seeds(data, reasons, others, named=types is not None)
+        stable, interval = _over_fits(data, reasons, others, named=types is not None)
+        if types is not None:
+            reasons, interval = reasons.with_known(types), _with_known(data, types, interval)
         run.files()  # refuses links that were made meanwhile
         save_reasons(run.reasons, reasons, data, 0, stability=stable, interval=interval)
         if len(reasons.curve.counts) > 1:
@@ -142,10 +144,11 @@ def _measure(data: Data, types: Tensor, seed: int) -> tuple[Result, Array]:
     reasons = fit_graph(data, shown=types * kept[:, None], seed=seed)
     probability = of_pairs(data.edge_index, reasons.probability)
     scores = edge_type_scores(probability, of_pair, named=True, scored=held)
-    return {"seed": seed, "pairs": int(held.sum()), **scores._asdict()}, probability
+    counts = {"pairs": int((held & (of_pair.sum(1) == 1)).sum()), "held_back": int(held.sum())}
+    return {"seed": seed, **counts, **scores._asdict()}, probability
 
 
-def _over_seeds(
+def _over_fits(
     data: Data, reasons: EdgeReasons, others: Sequence[Array], *, named: bool
 ) -> tuple[Stability | None, Interval | None]:
     """How well other fits agree with the reasons, and what they say of every pair."""
@@ -153,7 +156,19 @@ def _over_seeds(
         return None, None
     fits = [of_pairs(data.edge_index, reasons.probability), *others]
     found = stability(fits, named=named)
-    return found, over_seeds(fits, found.matched)
+    return found, over_fits(fits, found.matched)
+
+
+def _with_known(data: Data, types: Tensor, interval: Interval | None) -> Interval | None:
+    """No fit can doubt a type that was given."""
+    if interval is None:
+        return None
+    given = of_pairs(data.edge_index, types).astype(float)
+    known = given.any(1)
+    share = given[known] / given[known].sum(1, keepdims=True)
+    for bound in interval:
+        bound[known] = share
+    return interval
 
 
 def _rows(data: Data, reasons: EdgeReasons, stable: Stability | None) -> list[Result]:
@@ -188,10 +203,10 @@ def _print(
         for row in rows
     ]
     header = ["type" if typed else "reason", "mean\nprobability", "likeliest\nof edges", "unknown"]
-    header += ["agreement\nof seeds"] if rows[0]["stability"] else []
+    header += ["agreement\nof fits"] if rows[0]["stability"] else []
     total = sum(row["edges"] for row in rows)
     print_table(f"{name}: {total} edges, shares in %", header, cells)
-    out.print(_choice_line(reasons.curve, given or typed), soft_wrap=True)
+    out.print(_choice_line(reasons.curve, given=given, typed=typed), soft_wrap=True)
 
 
 def _agreement(stable: Result) -> str:
@@ -210,14 +225,19 @@ def _stability_line(stable: Stability | None, *, held_back: bool) -> str:
     )
 
 
-def _choice_line(choice: ModelChoice, given: bool) -> str:
+def _choice_line(choice: ModelChoice, *, given: bool, typed: bool) -> str:
     """Which family was chosen and how many reasons, with the likelihoods that decided."""
     if not choice.counts:
-        return "activities of nodes: too few edges to hold any out and compare models"
+        return (
+            "activities of nodes: too few edges, or too few nodes without one, to hold some out "
+            "and compare models"
+        )
     best = int(np.argmax(choice.mean))
     found = [f"activities {plain(choice.mean[best], 3)}", f"cliques {plain(choice.clique_mean, 3)}"]
     family = choice.family
     line = f"{choice.num_factors} {family} (log-likelihood of held-out edges: {', '.join(found)})"
+    if typed:
+        return f"{line}; one for each known type"
     if given:
         return f"{line}; the number was given"
     if choice.cliques:
@@ -236,8 +256,16 @@ def _measured_line(measured: Sequence[Result]) -> str:
         return percent(fmean(values) if values else None, spread)
 
     draws = f", mean ± std of {len(measured)} draws" if len(measured) > 1 else ""
-    return (
-        f"on {measured[0]['pairs']} known types that were held back{draws}, in %: accuracy "
-        f"{mean('accuracy')}, balanced {mean('balanced')}, calibration error "
-        f"{mean('calibration_error')}"
-    )
+    held, one = measured[0]["held_back"], measured[0]["pairs"]
+    found = []
+    if one:
+        found.append(
+            f"on the {one} of one type, in %: accuracy {mean('accuracy')}, balanced "
+            f"{mean('balanced')}, calibration error {mean('calibration_error')}"
+        )
+    if held > one:
+        found.append(
+            f"on the {held - one} of several, in %: ranking precision "
+            f"{mean('ranking_precision')}, types among the likeliest three {mean('recall_at_3')}"
+        )
+    return f"{held} edges of known type were held back{draws}; {'; '.join(found)}"

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lgdgcn.data.edges import node_numbers
+from lgdgcn.data.names import is_missing
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import require_memory
 
@@ -59,7 +60,8 @@ def types_of_cells(cells: Sequence[str], number: Any) -> tuple[Any, list[str]] |
     """The types that the cells of a column name, several of them divided by semicolons.
 
     Args:
-        cells: Every different cell; a blank one is a type not known.
+        cells: Every different cell; a blank one is a type not known, and so is a word for nothing,
+            such as ``NA``.
         number: Which of them each edge has ``[L]``.
 
     Returns:
@@ -71,7 +73,9 @@ def types_of_cells(cells: Sequence[str], number: Any) -> tuple[Any, list[str]] |
                [0, 0],
                [1, 0]], dtype=uint8), ['bus', 'train'])
     """
-    named = [[name for part in cell.split(";") if (name := part.strip())] for cell in cells]
+    named = [
+        [name for part in cell.split(";") if not is_missing(name := part.strip())] for cell in cells
+    ]
     names = sorted({name for types in named for name in types})
     if len(names) > MOST_TYPES:
         return None

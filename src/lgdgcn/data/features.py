@@ -14,6 +14,7 @@ from lgdgcn.errors import InputError
 __all__ = [
     "canonical_features",
     "csr_tensor",
+    "degree_features",
     "features_without_edges",
     "row_normalized",
     "select_columns",
@@ -22,6 +23,7 @@ __all__ = [
 ]
 
 _SPARSE = 0.1  # share of entries that are not 0, below which sparse products are faster
+_DEGREE_BUCKETS = 16  # fixed, so that a model trained on one graph fits another
 _LARGE = 100_000  # entries of a matrix for which that matters
 
 WAY_OUT = (
@@ -59,7 +61,9 @@ def select_columns(x: Tensor, columns: Sequence[int]) -> Tensor:
 
 
 def features_without_edges(x: Tensor, edge_index: Tensor, held: Tensor) -> Tensor:
-    """Take edges out of features that are rows of the adjacency matrix; others stay as they are.
+    """Take edges out of features that are rows of the adjacency matrix, or degrees.
+
+    Other features stay as they are.
 
     Args:
         x: Features, dense or sparse. Shape ``[N, F]``.
@@ -73,7 +77,7 @@ def features_without_edges(x: Tensor, edge_index: Tensor, held: Tensor) -> Tenso
     """
     nodes = x.size(0)
     if x.size(1) != nodes:
-        return x
+        return _degrees_without_edges(x, edge_index, held)
     is_sparse = x.layout == torch.sparse_csr
     if is_sparse:
         row, column = torch.repeat_interleave(x.crow_indices().diff()), x.col_indices()
@@ -87,6 +91,24 @@ def features_without_edges(x: Tensor, edge_index: Tensor, held: Tensor) -> Tenso
         values = x.values().masked_fill(torch.isin(entry, held[0] * nodes + held[1]), 0)
         return csr_tensor(x.crow_indices(), column, values, (nodes, nodes))
     return x.index_put((held[0], held[1]), x.new_zeros(()))
+
+
+def degree_features(edge_index: Tensor, num_nodes: int) -> Tensor:
+    """log(1 + degree) and a one-hot bucket of its logarithm ``[N, 17]``."""
+    degree = torch.bincount(edge_index[0], minlength=num_nodes).float()  # [N]
+    bucket = degree.add(1).log2().floor().long().clamp(max=_DEGREE_BUCKETS - 1)
+    one_hot = torch.nn.functional.one_hot(bucket, _DEGREE_BUCKETS).float()
+    return torch.cat([degree.log1p().unsqueeze(1), one_hot], dim=1)
+
+
+def _degrees_without_edges(x: Tensor, edge_index: Tensor, held: Tensor) -> Tensor:
+    nodes = x.size(0)
+    if x.layout != torch.strided or x.size(1) != 1 + _DEGREE_BUCKETS:
+        return x
+    if not torch.equal(x.float(), degree_features(edge_index, nodes)):
+        return x
+    gone = torch.isin(edge_index[0] * nodes + edge_index[1], held[0] * nodes + held[1])
+    return degree_features(edge_index[:, ~gone], nodes).to(x.dtype)
 
 
 def canonical_features(x: Any) -> Tensor:

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from lgdgcn.edges.pairs import Array, Pairs
+from lgdgcn.edges.shape import common_neighbours
 
 __all__ = ["CliqueCover", "cover_by_cliques"]
 
@@ -48,8 +49,7 @@ def cover_by_cliques(pairs: Pairs) -> CliqueCover:
         neighbours[first].add(second)
         neighbours[second].add(first)
         number[first, second] = pair
-    adjacency = pairs.adjacency
-    common = np.asarray(adjacency[pairs.ends[0]].multiply(adjacency[pairs.ends[1]]).sum(1)).ravel()
+    common = common_neighbours(pairs.ends, pairs.num_nodes, np.ones((pairs.num_nodes, 1)))[:, 0]
     of_pair = np.full(len(pairs), -1)
     cliques: list[list[int]] = []
     for pair in np.argsort(-common, kind="stable").tolist():

@@ -10,7 +10,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from lgdgcn.edges.cliques import CliqueCover
 from lgdgcn.edges.line_graph import LINE_GRAPHS, line_vectors, node_vectors
-from lgdgcn.edges.pairs import Array, Pairs
+from lgdgcn.edges.pairs import Array, Pairs, blocks
 
 __all__ = [
     "clique_columns",
@@ -50,21 +50,13 @@ def share_columns(shares: Sequence[Array]) -> Array:
 
 def shape_columns(pairs: Pairs) -> Array:
     """The common neighbourhood of the two ends: how many, how linked, how special."""
-    adjacency, degree = pairs.adjacency, pairs.degree
-    first, second = pairs.ends
-    both = adjacency[first].multiply(adjacency[second]).tocsr()  # common neighbours [P, N]
-    common = both @ np.ones(pairs.num_nodes)
-    rare = both @ (1 / np.maximum(degree, 1))
-    adamic = both @ (1 / np.log(np.maximum(degree, 2)))
-    root = both @ (1 / np.sqrt(np.maximum(degree, 1)))
-    linked = np.asarray(both.multiply(both @ adjacency).sum(1)).ravel() / 2  # among the common ones
+    degree = pairs.degree
+    parts = [_common_neighbours(pairs, rows) for rows in blocks(degree[pairs.ends].sum(0))]
+    common, rare, adamic, root, linked = np.concatenate(parts, 1)
     triangles = pairs.incidence @ common / 2
     clustering = triangles / np.maximum(degree * (degree - 1) / 2, 1)
     strength = pairs.incidence @ common / np.maximum(degree, 1)
-    weighted = scipy.sparse.csr_matrix((common, tuple(pairs.ends)), adjacency.shape)
-    weighted = (weighted + weighted.T).tocsr()
-    near = adjacency[first].multiply(weighted[second]) + weighted[first].multiply(adjacency[second])
-    around = np.asarray(near.sum(1)).ravel() / np.maximum(2 * common, 1)
+    around = _sums_around(pairs, common) / np.maximum(2 * common, 1)
     small, large = _sorted_ends(degree, pairs.ends)
     logs = [common, adamic, rare, root, small, large, around, linked]
     logs += _sorted_ends(strength, pairs.ends)
@@ -79,6 +71,37 @@ def shape_columns(pairs: Pairs) -> Array:
         np.log1p(around) - np.log1p(common),
     ]
     return standardise(np.column_stack([*np.log1p(logs), *plain]))
+
+
+def _common_neighbours(pairs: Pairs, rows: slice) -> Array:
+    """Of some pairs: number of common neighbours, three weights of them, links among them."""
+    adjacency, degree = pairs.adjacency, pairs.degree
+    first, second = pairs.ends[:, rows]
+    both = adjacency[first].multiply(adjacency[second]).tocsr()  # [rows, N]
+    weights = [
+        np.ones(pairs.num_nodes),
+        1 / np.maximum(degree, 1),
+        1 / np.log(np.maximum(degree, 2)),
+        1 / np.sqrt(np.maximum(degree, 1)),
+    ]
+    linked = np.zeros(both.shape[0])
+    for part in blocks(both @ degree):  # their neighbours are many more
+        of_part = both[part]
+        linked[part] = np.asarray(of_part.multiply(of_part @ adjacency).sum(1)).ravel() / 2
+    return np.stack([*(both @ weight for weight in weights), linked])
+
+
+def _sums_around(pairs: Pairs, values: Array) -> Array:
+    """Sum of what the other two sides of every triangle of a pair have ``[P]``."""
+    adjacency, found = pairs.adjacency, np.zeros(len(pairs))
+    weighted = scipy.sparse.csr_matrix((values, tuple(pairs.ends)), adjacency.shape)
+    weighted = (weighted + weighted.T).tocsr()
+    for rows in blocks(pairs.degree[pairs.ends].sum(0)):
+        first, second = pairs.ends[:, rows]
+        sides = adjacency[first].multiply(weighted[second])
+        sides = sides + weighted[first].multiply(adjacency[second])
+        found[rows] = np.asarray(sides.sum(1)).ravel()
+    return found
 
 
 def clique_columns(pairs: Pairs, shape: Array, cover: CliqueCover) -> Array:

@@ -46,6 +46,7 @@ class Description:
     Attributes:
         name: Its most enriched trait, or its number.
         size: Number of edges whose likeliest reason it is, each counted once.
+        unknown: How many of these are hardly explained by it, or by any.
         share: Of all edges.
         traits: The most enriched first; none where chance could explain them, or without edges.
         edges: Its most typical edges: ids of both ends and probability.
@@ -58,6 +59,7 @@ class Description:
     traits: list[EnrichedTrait]
     edges: list[tuple[str, str, float]]
     nodes: list[tuple[str, float]]
+    unknown: int = 0
 
     @property
     def lines(self) -> list[str]:
@@ -65,6 +67,7 @@ class Description:
         about = ", ".join(map(str, self.traits)) or "nothing that chance could not explain"
         edges = ", ".join(f"{a} – {b}" for a, b, _ in self.edges)
         size = f"{self.size} edges ({100 * self.share:.0f} %)"
+        size += f", {self.unknown} of them unknown" if self.unknown else ""
         nodes = ", ".join(f"{node} ({count:.1f} edges)" for node, count in self.nodes)
         return [
             f"more than usual: {about}",

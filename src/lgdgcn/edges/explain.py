@@ -10,9 +10,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.data.features import features_without_edges
+from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.edges.explained import ExplainedGraph
 from lgdgcn.edges.pairs import Array, Pairs, find_pairs
-from lgdgcn.edges.stability import over_seeds, stability
+from lgdgcn.edges.stability import over_fits, stability
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.train.trained import TrainedModel
@@ -41,7 +42,7 @@ class Explainer(ExplainedGraph):
         pairs = find_pairs(data.edge_index, data.x.size(0))
         self.fits = [_factors(pairs, output) for output in (self.output, *self.other_outputs)]
         found = stability(self.fits) if self.others else None
-        interval = None if found is None else over_seeds(self.fits, found.matched)
+        interval = None if found is None else over_fits(self.fits, found.matched)
         super().__init__(data, self.fits[0], noun="factor", stability=found, interval=interval)
 
     def explain_node(self, name: str) -> dict[str, Any]:
@@ -57,6 +58,8 @@ class Explainer(ExplainedGraph):
         found, node = super().explain_node(name), self.node(name)
         for m, factor in enumerate(found["factors"]):
             factor["without"] = self._without(m, node)
+        # eigenvectors may turn when a few edges go: the change would not be that of the factor
+        found["features_stay"] = self.data.get("feature_names") == SPECTRAL_NAMES
         return found
 
     def without(self, factor: int) -> NodeOutput:
@@ -71,7 +74,7 @@ class Explainer(ExplainedGraph):
         return {
             "labels": self.known(node),
             **self._predicted(self.output, node),
-            "over_seeds": self._over_seeds(outputs, node, labels),
+            "over_fits": self._over_fits(outputs, node, labels),
         }
 
     def evidence(self, pair: int, ends: Sequence[int], factor: int) -> dict[str, Any]:
@@ -120,10 +123,10 @@ class Explainer(ExplainedGraph):
         return {
             **self._predicted(output, node),
             "probability_of_prediction": probability[before].tolist(),
-            "over_seeds": self._over_seeds(outputs, node, before),
+            "over_fits": self._over_fits(outputs, node, before),
         }
 
-    def _over_seeds(
+    def _over_fits(
         self, outputs: Sequence[NodeOutput], node: int, labels: Sequence[int]
     ) -> list[list[float]] | None:
         """Lowest and highest probability of each label over seeds; None with one seed."""
@@ -141,7 +144,7 @@ def _factors(pairs: Pairs, output: NodeOutput) -> Array:
 def without_pairs(data: Data, pairs: Pairs, removed: Array) -> Data:
     """A graph without some of its edges, in both directions.
 
-    Features that are rows of the adjacency matrix lose the edges, too; other features stay.
+    Features that are rows of the adjacency matrix or degrees lose the edges, too; others stay.
 
     Args:
         data: A canonical graph.

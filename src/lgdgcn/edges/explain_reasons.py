@@ -1,10 +1,13 @@
 """Why an edge is there, by the model of edges that ``--task edges`` fits."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from torch_geometric.data import Data
 
+from lgdgcn.edges.describe import Description
 from lgdgcn.edges.explained import ExplainedGraph
 from lgdgcn.edges.fit import EdgeReasons
 from lgdgcn.edges.of_graph import known_types, unknown_edges
@@ -45,6 +48,23 @@ class ReasonExplainer(ExplainedGraph):
             stability=stability,
             interval=interval,
         )
+
+    @cached_property
+    def descriptions(self) -> list[Description]:
+        """What each reason is about, and how many of its edges are unknown."""
+        winner = self.factors.argmax(1)
+        return [
+            replace(one, unknown=int(self.unknown[winner == m].sum()))
+            for m, one in enumerate(super().descriptions)
+        ]
+
+    def explain_node(self, name: str) -> dict[str, Any]:
+        """A node and its neighbours by reason, with how many of its edges are unknown."""
+        found, node = super().explain_node(name), self.node(name)
+        own, winner = (self.pairs.ends == node).any(0), self.factors.argmax(1)
+        for m, factor in enumerate(found["factors"]):
+            factor["unknown"] = int(self.unknown[own & (winner == m)].sum())
+        return found
 
     def explain_edge(self, first: str, second: str) -> dict[str, Any]:
         """The reasons of an edge; see :meth:`ExplainedGraph.explain_edge`.

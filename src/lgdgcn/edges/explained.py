@@ -75,13 +75,13 @@ class ExplainedGraph:
         return np.asarray(self.pairs.incidence @ self.factors)
 
     @property
-    def seeds(self) -> int:
-        """How many seeds are compared."""
+    def num_fits(self) -> int:
+        """How many fits are compared, of other seeds or with some of the known types held back."""
         return 1 if self.stability is None else len(self.stability.agreement) + 1
 
     def explain_factors(self) -> dict[str, Any]:
         """Every reason: a name, three lines and how stable it is."""
-        return {"seeds": self.seeds, "factors": [self.about(m) for m in self._numbers_of_factors]}
+        return {"fits": self.num_fits, "factors": [self.about(m) for m in self._numbers_of_factors]}
 
     def explain_edge(self, first: str, second: str) -> dict[str, Any]:
         """The reasons of an edge, the likeliest first, and what speaks for them.
@@ -99,12 +99,12 @@ class ExplainedGraph:
         common = common[np.argsort(self.pairs.degree[common], kind="stable")]
         return {
             "edge": [self.ids[end] for end in ends],
-            "seeds": self.seeds,
+            "fits": self.num_fits,
             "factors": [
                 {
                     **self.told(m),
                     "probability": float(share[m]),
-                    "over_seeds": self._range(pair, m),
+                    "over_fits": self._range(pair, m),
                     "activity": [float(self.activity[end, m]) for end in ends],
                     **self.evidence(pair, ends, m),
                 }
@@ -134,7 +134,7 @@ class ExplainedGraph:
                 {
                     "id": self.ids[i],
                     "probability": float(self.factors[pair, m]),
-                    "over_seeds": self._range(pair, m),
+                    "over_fits": self._range(pair, m),
                 }
                 for i, pair in zip(others, mine, strict=True)
             ]
@@ -142,7 +142,7 @@ class ExplainedGraph:
             factors.append({**self.told(m), "edges": edges, "neighbours": neighbours})
         return {
             "node": self.ids[node],
-            "seeds": self.seeds,
+            "fits": self.num_fits,
             **self.about_node(node),
             "factors": factors,
         }

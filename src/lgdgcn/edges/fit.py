@@ -1,7 +1,7 @@
 """Reasons of the edges of a graph: the one entry to this package."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from lgdgcn.edges.shown_types import fit_types
 from lgdgcn.errors import InputError
 
 __all__ = ["EdgeReasons", "fit_edges"]
+
+MOST_ACTIVITIES = 32  # of a model whose shares are columns: more of them cost much and tell little
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,25 @@ class EdgeReasons:
         """
         scores = self.probability / self.usual.clamp(min=1e-6) if balanced else self.probability
         return scores.argmax(1)
+
+    def with_known(self, types: Tensor) -> "EdgeReasons":
+        """Return the same with the types that are known in the place of what was learnt.
+
+        What was learnt of the same edges tells how well other fits agree; what is given to a user
+        must not contradict what the user gave.
+
+        Args:
+            types: 0/1, a row of zeros where nothing is known ``[E, T]``.
+        """
+        given = types.to(self.probability.dtype)
+        known = given.any(1, keepdim=True)
+        share = given / given.sum(1, keepdim=True).clamp(min=1)
+        return replace(
+            self,
+            probability=share.where(known, self.probability),
+            presence=given.where(known, self.presence),
+            unknown=self.unknown.masked_fill(known.squeeze(1), 0.0),
+        )
 
 
 def fit_edges(
@@ -177,7 +198,8 @@ def _columns(
     if choice.cliques:
         kinds = np.log(find_kinds(cover, choice.num_factors, seed).probability + 0.01)
         return [*columns, (kinds - kinds.mean(1, keepdims=True))[cover.of_pair]]
-    fits = activity_fits(pairs, sizes_around(choice.num_factors), classes=classes, seed=seed)
+    sizes = sizes_around(min(choice.num_factors, MOST_ACTIVITIES))
+    fits = activity_fits(pairs, sizes, classes=classes, seed=seed)
     return [*columns, line_columns(pairs), share_columns([fit.shares(pairs.ends) for fit in fits])]
 
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from lgdgcn.edges.activity import Activity, fit_activity
 from lgdgcn.edges.cliques import cover_by_cliques
-from lgdgcn.edges.pairs import Array, Pairs
+from lgdgcn.edges.pairs import Array, Pairs, blocks
 
 __all__ = ["HeldOut", "activity_score", "clique_score", "hold_out"]
 
@@ -23,17 +23,26 @@ class HeldOut:
 
     Attributes:
         rest: The graph without the hidden pairs.
-        ends: Hidden pairs first, then as many that are not linked ``[2, 2H]``.
-        half: On which of them a score is scaled and on which it is judged, in turn ``[2H]``.
+        ends: Hidden pairs first, then pairs that are not linked: as many, or all that were found
+            in a graph that has hardly any ``[2, H]``.
+        linked: Which of them are hidden pairs ``[H]``.
+        half: On which of them a score is scaled and on which it is judged, in turn ``[H]``.
     """
 
     rest: Pairs
     ends: Array
+    linked: Array
     half: Array
+
+    @property
+    def can_be_judged(self) -> bool:
+        """Whether both halves have pairs of both kinds."""
+        parts = (self.linked[self.half], self.linked[~self.half])
+        return all(len(np.unique(part)) == 2 for part in parts)
 
     @cached_property
     def degrees(self) -> Array:
-        """The degrees of both ends and the rate of a single activity, in logs ``[2H, 2]``."""
+        """The degrees of both ends and the rate of a single activity, in logs ``[H, 2]``."""
         one = fit_activity(self.rest, np.ones((len(self.rest), 1))).rates(self.ends)[:, 0]
         return np.stack([np.log(self.rest.degree[self.ends] + 1).sum(0), np.log(one + 1e-6)], 1)
 
@@ -45,16 +54,15 @@ class HeldOut:
         of that.
 
         Args:
-            score: Larger where a link is more likely ``[2H]``.
+            score: Larger where a link is more likely ``[H]``.
         """
-        linked = np.arange(len(score)) < len(score) // 2
         column = np.column_stack([score, self.degrees])
         column = (column - column.mean(0)) / np.maximum(column.std(0), 1e-9)
         result = np.empty(len(score))
         for part in (self.half, ~self.half):
-            scaled = LogisticRegression(C=10.0).fit(column[part], linked[part])
-            chance = scaled.predict_proba(column[~part])[:, 1]
-            result[~part] = np.log(np.where(linked[~part], chance, 1 - chance))
+            scaled = LogisticRegression(C=10.0).fit(column[part], self.linked[part])
+            linking = scaled.predict_proba(column[~part])[:, 1]
+            result[~part] = np.log(np.where(self.linked[~part], linking, 1 - linking))
         return result
 
 
@@ -70,27 +78,31 @@ def hold_out(pairs: Pairs, seed: int) -> HeldOut:
     hidden[draws.permutation(len(pairs))[:count]] = True
     not_linked = _not_linked(pairs, count, draws)
     ends = np.concatenate([pairs.ends[:, hidden], not_linked], 1)
+    linked = np.arange(ends.shape[1]) < count
     half = np.zeros(ends.shape[1], dtype=bool)
-    for part in (np.arange(count), np.arange(count, ends.shape[1])):  # both answers in each half
+    for part in map(np.flatnonzero, (linked, ~linked)):  # both answers in each half
         half[draws.permutation(part)[::2]] = True
-    return HeldOut(pairs.keep(~hidden), ends, half)
+    return HeldOut(pairs.keep(~hidden), ends, linked, half)
 
 
 def activity_score(held: HeldOut, fit: Callable[[Pairs], Activity]) -> Array:
-    """Log rate of all factors together, fitted to the rest ``[2H]``."""
+    """Log rate of all factors together, fitted to the rest ``[H]``."""
     result: Array = np.log(fit(held.rest).rates(held.ends).sum(1) + 1e-6)
     return result
 
 
 def clique_score(held: HeldOut) -> Array:
-    """How much of a clique of the one node the other is linked to, both ways ``[2H]``."""
+    """How much of a clique of the one node the other is linked to, both ways ``[H]``."""
     cover = cover_by_cliques(held.rest)
-    linked = scipy.sparse.diags(1 / cover.size) @ (cover.member @ held.rest.adjacency)
-    linked, of_node = linked.T.tocsr(), cover.member.T.tocsr()  # [N, cliques]
-    first, second = held.ends
-    best = of_node[first].multiply(linked[second]).max(1).toarray()
-    best = best + of_node[second].multiply(linked[first]).max(1).toarray()
-    return np.asarray(best).ravel()
+    member, adjacency = cover.member.T.tocsr(), held.rest.adjacency  # [N, cliques], [N, N]
+    share = (member @ scipy.sparse.diags(1 / cover.size)).tocsr()
+    around = adjacency @ np.diff(member.indptr)  # cliques of all neighbours of a node
+    score = np.zeros(held.ends.shape[1])
+    for first, second in (held.ends, held.ends[::-1]):
+        for rows in blocks(around[second] + np.diff(member.indptr)[first]):
+            linked = adjacency[second[rows]] @ member  # [rows, cliques]
+            score[rows] += share[first[rows]].multiply(linked).max(1).toarray().ravel()
+    return score
 
 
 def _not_linked(pairs: Pairs, count: int, draws: np.random.Generator) -> Array:

@@ -25,6 +25,8 @@ def line_vectors(pairs: Pairs, count: int, hub_power: float, regularisation: flo
     """
     degree = pairs.degree
     hub = np.where(degree > 1, np.maximum(degree - 1, 1) ** -hub_power, 0)
+    if not hub.any():  # no two pairs share an end
+        return np.zeros((len(pairs), min(count, len(pairs))))
     links = pairs.incidence.T @ scipy.sparse.diags(np.sqrt(hub))  # [P, N]
     strength = pairs.incidence.T @ (hub * degree) - pairs.incidence.T @ hub
     scale = 1 / np.sqrt(np.maximum(strength + regularisation * strength.mean(), 1e-9))

@@ -116,6 +116,8 @@ def _choose_both(
     if num_factors:
         counts = tuple(sorted({c for c in counts if c < num_factors} | {num_factors - 1}))
     choice = _choose_activities(rest, counts, classes, seed)
+    if not choice.counts:
+        return None
     activities = choice.num_factors
     if num_factors:  # the fewest would leave more kinds of cliques, not fewer reasons
         activities = choice.counts[int(np.argmax(choice.mean))]
@@ -132,6 +134,8 @@ def _choose_activities(
     """The number of activities, and whether to use classes, by hidden pairs."""
     count = SPLITS if len(pairs) < MANY_PAIRS else 1
     splits = [hold_out(pairs, 1000 * seed + split) for split in range(count)]
+    if not all(held.can_be_judged for held in splits):  # nearly every pair of nodes is linked
+        return ModelChoice(False, min(counts))
     counts = tuple(c for c in counts if len(counts) == 1 or 4 * c <= len(pairs))
     curve = np.stack([_of_splits(splits, count, None) for count in counts])  # [counts, pairs]
     cliques = np.concatenate([held.log_likelihood(clique_score(held)) for held in splits])

@@ -1,5 +1,6 @@
 """The pairs of linked nodes of a graph: each edge once, whatever its direction."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +12,11 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 
-__all__ = ["Array", "Pairs", "find_pairs", "of_pairs", "pair_numbers", "pairs_of"]
+__all__ = ["Array", "Pairs", "blocks", "find_pairs", "of_pairs", "pair_numbers", "pairs_of"]
 
 Array = npt.NDArray[Any]
+
+MOST_ENTRIES = 2**23  # of a sparse matrix that is made for some rows at a time: 100 MB
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,28 @@ class Pairs:
     def keep(self, kept: Array) -> "Pairs":
         """The graph of the pairs where ``kept`` is true."""
         return Pairs(self.ends[:, kept], self.num_nodes, np.arange(int(kept.sum())))
+
+
+def blocks(entries: Array, most: int = MOST_ENTRIES) -> Iterator[slice]:
+    """Divide rows so that no block has many more than ``most`` entries.
+
+    Every pair of a hub may bring along all other pairs of the hub, so that a matrix of all of them
+    would grow with the square of its degree.
+
+    Args:
+        entries: How many entries each row may have ``[rows]``.
+        most: In a block; a single row may have more.
+
+    Example:
+        >>> list(blocks(np.array([2, 2, 9, 1]), most=4))
+        [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    total, start = np.cumsum(entries), 0
+    while start < len(total):
+        before = total[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(total, before + most, side="right")))
+        yield slice(start, stop)
+        start = stop
 
 
 def find_pairs(edge_index: Any, num_nodes: int) -> Pairs:

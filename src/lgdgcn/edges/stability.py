@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from lgdgcn.edges.pairs import Array
 from lgdgcn.errors import InputError
 
-__all__ = ["STABLE", "Stability", "over_seeds", "stability"]
+__all__ = ["STABLE", "Stability", "over_fits", "stability"]
 
 STABLE = 0.5  # halfway from what chance gives to the same edges in every fit
 
@@ -45,7 +45,7 @@ class Stability:
         """The agreement of every reason, ready for JSON."""
         return [
             {
-                "seeds": len(self.agreement) + 1,
+                "fits": len(self.agreement) + 1,
                 "agreement": float(own.mean()),
                 "low": float(own.min()),
                 "high": float(own.max()),
@@ -59,13 +59,13 @@ class Stability:
         """A line for every reason, to be printed beside what is said of it."""
         fits, low, high = len(self.agreement) + 1, self.agreement.min(0), self.agreement.max(0)
         return [
-            f"agreement over {fits} seeds {mean:.2f} ({least:.2f} to {most:.2f})"
+            f"agreement of {fits} fits {mean:.2f} ({least:.2f} to {most:.2f})"
             + ("" if stable else ": is not stable")
             for mean, least, most, stable in zip(self.mean, low, high, self.is_stable, strict=True)
         ]
 
 
-def over_seeds(fits: Sequence[Any], matched: Array) -> tuple[Array, Array]:
+def over_fits(fits: Sequence[Any], matched: Array) -> tuple[Array, Array]:
     """Lowest and highest probability of each edge and reason of the first fit, over all fits.
 
     Args:
@@ -76,7 +76,7 @@ def over_seeds(fits: Sequence[Any], matched: Array) -> tuple[Array, Array]:
         Two arrays ``[E, M]``.
 
     Example:
-        >>> low, high = over_seeds([np.array([[0.9, 0.1]]), np.array([[0.3, 0.7]])],
+        >>> low, high = over_fits([np.array([[0.9, 0.1]]), np.array([[0.3, 0.7]])],
         ...                        np.array([[1, 0]]))
         >>> low.tolist(), high.tolist()
         ([[0.7, 0.1]], [[0.9, 0.3]])
@@ -106,7 +106,7 @@ def stability(fits: Sequence[Any], *, named: bool = False) -> Stability:
     Example:
         >>> first = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
         >>> stability([first, first[:, ::-1]]).notes[0]
-        'agreement over 2 seeds 1.00 (1.00 to 1.00)'
+        'agreement of 2 fits 1.00 (1.00 to 1.00)'
     """
     arrays = [np.asarray(fit, dtype=float) for fit in fits]
     if len(arrays) < 2:

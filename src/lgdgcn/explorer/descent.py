@@ -7,7 +7,7 @@ import numpy.typing as npt
 import scipy.sparse
 from numba import njit
 
-__all__ = ["descend", "walk_weights"]
+__all__ = ["gradient_descent", "walk_weights"]
 
 Array = npt.NDArray[Any]
 
@@ -89,7 +89,7 @@ def _likeliest(nodes: Array, probability: Array, count: int) -> Any:
 FARTHEST_STEP = 4.0  # of a node in one update, before the step size shrinks it
 
 
-def descend(
+def gradient_descent(
     position: Array,
     pairs: Array,
     weight: Array,
@@ -120,7 +120,7 @@ def descend(
     result = np.array(position, dtype=np.float32)
     if len(pairs):
         period = (weight.max() / weight).astype(np.float64)
-        _descend(
+        _gradient_steps(
             result,
             np.ascontiguousarray(pairs, dtype=np.int32),
             period,
@@ -138,7 +138,7 @@ def _limited(value: Any) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def _descend(
+def _gradient_steps(
     position: Array,
     pairs: Array,
     period: Array,

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
-from lgdgcn.explorer.descent import descend, walk_weights
+from lgdgcn.explorer.descent import gradient_descent, walk_weights
 
 __all__ = [
     "diffused",
@@ -53,7 +53,7 @@ def graph_layout(pairs: Array, nodes: int, seed: int = 0) -> Array:
     start = diffused(ordered, turn, seed)
     joined = scipy.sparse.triu(walk_weights(ordered, NEAR, LINK), format="coo")
     joined_pairs = np.stack([joined.row, joined.col], 1)
-    position = descend(
+    position = gradient_descent(
         start, joined_pairs, joined.data, group, epochs=_epochs(nodes), pushes=PUSHES, seed=seed
     )
     position[: starts[1]] = drawn_in(position[: starts[1]])
@@ -80,7 +80,7 @@ def unit_layout(units: Array, nearest: Array, distance: Array, seed: int = 0) ->
     pairs = np.stack([upper.row, upper.col], 1)
     everyone = np.tile([0, nodes], (nodes, 1))
     epochs = _epochs(nodes)
-    position = descend(start, pairs, upper.data, everyone, epochs=epochs, seed=seed)
+    position = gradient_descent(start, pairs, upper.data, everyone, epochs=epochs, seed=seed)
     return unit_square(drawn_in(position))
 
 

@@ -31,7 +31,7 @@ def about_factors(explained: ExplainedGraph) -> dict[str, Any]:
     told = explained.descriptions
     return {
         "noun": explained.noun,
-        "seeds": explained.seeds,
+        "fits": explained.num_fits,
         "factorNames": [
             None if one.name == f"{explained.noun} {number}" else _short(one.name)
             for number, one in enumerate(told, start=1)

@@ -77,8 +77,9 @@ def edge_type_scores(
     chosen = np.ones(len(types), dtype=bool) if scored is None else scored
     true = single_types(types)
     one, several = chosen & (true >= 0), chosen & (types.sum(1) > 1)
-    if not one.any():
-        return EdgeTypeScores(*[None] * len(EdgeTypeScores._fields))
+    if not one.any():  # clusters have no names then; named types can still be ranked
+        ranking = ranking_measures(scores[several], types[several]) if named else (None,) * 3
+        return EdgeTypeScores(None, None, None, None, None, *ranking)
     guess, count = scores[one].argmax(1), types.shape[1]
     to_type = None if named else _best_match(_table(guess, true[one], count), balanced=True)
     aligned = scores if to_type is None else matched(scores, to_type, count)

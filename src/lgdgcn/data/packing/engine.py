@@ -16,7 +16,7 @@ __all__ = ["Engine", "literal", "memory_size", "require_duckdb"]
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-OWN = 100 * 10**6  # bytes for arrays in Python, beside what the engine may use
+PYTHON_BYTES = 100 * 10**6  # bytes for arrays in Python, beside what the engine may use
 COUNTED = 0.7  # share of its memory that the engine counts, measured
 ELSEWHERE = 300 * 10**6  # bytes that Python with all modules has, where nobody can ask
 DISK = re.compile("No space left on device|File too large|Disk quota exceeded|max_temp_directory")
@@ -70,11 +70,11 @@ class Engine:
         self.target, self.memory = target, memory
         self._duckdb = require_duckdb()
         used = _resident()
-        limit = int(COUNTED * (memory - used - OWN))
+        limit = int(COUNTED * (memory - used - PYTHON_BYTES))
         if limit < LEAST:
             raise InputError(
                 f"--memory leaves {max(0, limit) // 10**6} MB to sort with; give at least "
-                f"{int(used + OWN + LEAST / COUNTED) // 10**6 + 1} MB"
+                f"{int(used + PYTHON_BYTES + LEAST / COUNTED) // 10**6 + 1} MB"
             )
         threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
         settings = {

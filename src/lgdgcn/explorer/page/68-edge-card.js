@@ -83,8 +83,8 @@ function edgeCard(edge) {
   if (data.unknown?.[edge]) tags.push(tag("bad", "unknown: little of it is explained"));
   card.append(element("p", { className: "tags" }, ...tags),
     table("bars reasons", "Reasons by probability", null, reasonRows(edge, ends)));
-  if (data.edgeLow) card.append(note(`Ranges are over ${count(data.raw.seeds, "seed")}.`));
-  else if (data.raw.seeds === 1 && data.about.length) card.append(note(data.about[0].stability));
+  if (data.edgeLow) card.append(note(`Ranges are over ${count(data.raw.fits, "fit")}.`));
+  else if (data.raw.fits === 1 && data.about.length) card.append(note(data.about[0].stability));
   card.append(element("h4", {}, "Its ends"), nodeList(ends.map((node) => ({ node })),
     ({ node }) => count(edgesOf(node).length, "neighbour")));
   if (common.length) {

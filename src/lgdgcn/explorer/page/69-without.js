@@ -5,7 +5,7 @@ function overSeeds(node) {
   const { low, high } = data.without;
   if (!low) return note("One seed: how much this varies over seeds is not known.");
   const [from, to] = [low, high].map((of) => percent(of[node] / WHOLE_SHARE, 1));
-  return note(`Over ${count(data.raw.seeds, "seed")} the prediction has ${from} to ${to}.`);
+  return note(`Over ${count(data.raw.fits, "fit")} the prediction has ${from} to ${to}.`);
 }
 
 /** What is predicted without factor m. */
