@@ -24,6 +24,7 @@ from lgdgcn.commands.options import (
     Run,
     Split,
     assigned,
+    features_of,
 )
 from lgdgcn.errors import InputError, LGDError, LGDNote, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
@@ -156,7 +157,9 @@ def train(
     from lgdgcn.commands.train_edges import train_edges
     from lgdgcn.data.source import GraphSource
 
-    source = GraphSource(dataset, root, split, features, tuple(ignore or ()), label, id)
+    source = GraphSource(
+        dataset, root, split, features_of(features), tuple(ignore or ()), label, id
+    )
     if task not in ("nodes", "edges"):
         raise InputError(f"--task is {task!r}; choose nodes or edges")
     if task == "edges":
@@ -253,7 +256,7 @@ def tune(
     from lgdgcn.data.source import GraphSource
 
     run(
-        GraphSource(dataset, root, split, features, tuple(ignore or ()), label, id),
+        GraphSource(dataset, root, split, features_of(features), tuple(ignore or ()), label, id),
         model=model,
         variant=variant,
         trials=trials,
@@ -511,7 +514,7 @@ def data_check(
     from lgdgcn.commands.data import check_folder
     from lgdgcn.data.source import GraphSource
 
-    source = GraphSource(folder, None, split, features, tuple(ignore or ()), label, id)
+    source = GraphSource(folder, None, split, features_of(features), tuple(ignore or ()), label, id)
     check_folder(source, write=write)
 
 
@@ -546,7 +549,7 @@ def data_pack(
     from lgdgcn.commands.data import pack_folder
     from lgdgcn.data.source import GraphSource
 
-    source = GraphSource(folder, None, split, features, tuple(ignore or ()), label, id)
+    source = GraphSource(folder, None, split, features_of(features), tuple(ignore or ()), label, id)
     pack_folder(source, out, memory=memory, like=like, half=half, overwrite=overwrite)
 
 

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from commands.runner import call, train
+from lgdgcn.data.packed import PackedGraph
 from lgdgcn.train.trained import TrainedModel
 
 CITIES = ["Oslo", "Rome", "Lima"]
@@ -96,6 +97,20 @@ def test_a_value_that_training_has_not_seen_is_said(trained, tmp_path):
     assert [row["label"] for row in rows][:2] == ["oslo", "rome"]
 
 
+def test_cells_that_count_as_blank_are_said(trained, tmp_path):
+    run, _, _ = trained
+
+    def change(row):
+        return {**row, "age": "oops" if row["key"] in ("n1", "n7") else 30, "town": "NA"}
+
+    outcome, _ = predicted(run, write(tmp_path / "new", 9, change), tmp_path / "p.csv")
+    odd = "cells that do not fit their column count as blank: 'age' (2 no number, such as 'oops')"
+    empty = "columns that had values in training are all blank here: 'town'"
+    for words in (odd, empty):
+        (line,) = [line for line in outcome.err.splitlines() if words in line]
+        assert line.endswith(words)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -160,3 +175,35 @@ def test_models_beside_another_have_the_same_scaling(trained, tmp_path):
         assert outcome.code == 0
         folders = [run / kind, *(run / kind / "compared").iterdir()]
         assert [scaling_of(folder).kind for folder in folders] == [kind] * 3
+
+
+def test_words_of_several_columns_in_either_form(tmp_path):
+    """Repeated or with a comma, the option is the same, and a run goes on with the other form."""
+    graph = write(tmp_path / "graph", 36, lambda row: row | {"note": f"a note of {row['key']}"})
+    forms = {"once": ["--features", "text:bio,text:note"],
+             "twice": ["--features", "text:bio", "--features", "text:note"]}  # fmt: skip
+    options, models = [*OPTIONS, "--model", "mlp"], []
+    for name, form in forms.items():
+        outcome = train(tmp_path / name, *options, *form, graph=f"{graph}/", epochs=2)
+        assert outcome.code == 0, outcome
+        models.append(TrainedModel.load(tmp_path / name / "model.safetensors"))
+        other = forms["once" if name == "twice" else "twice"]
+        args = (*options, *other, "--resume")
+        assert train(tmp_path / name, *args, graph=f"{graph}/", epochs=2).code == 0
+    configs = [(tmp_path / name / "config.toml").read_text() for name in forms]
+    assert configs[0] == configs[1]
+    assert models[0].feature_names == models[1].feature_names
+    for verb in (["check"], ["pack", "--out", tmp_path / "packed.lgd"]):
+        outcome = call("data", *verb[:1], f"{graph}/", *verb[1:], *OPTIONS, *forms["twice"])
+        assert outcome.code == 0, outcome
+        if verb == ["check"]:
+            assert outcome.out.count(" words ") == 2
+    roles = PackedGraph.open(tmp_path / "packed.lgd").encoding.roles
+    assert (roles["bio"], roles["note"]) == ("words", "words")
+
+
+@pytest.mark.parametrize("verb", [["train"], ["tune"], ["data", "check"], ["data", "pack"]])
+def test_help_names_the_words_of_columns(verb):
+    text = " ".join(call(*verb, "--help").out.replace("│", " ").split())
+    assert "text:COLUMN also" in text
+    assert "may be repeated, or written text:A,text:B" in text

@@ -193,7 +193,8 @@ def test_numbers_have_their_range_over_the_seeds(finished):
     edge = json_of(run, "--edge", "7", neighbour["id"])
     assert edge["factors"][0]["over_fits"] == neighbour["over_fits"]
     text = call("explain", run, "--node", "7").out
-    assert "over seeds" in text
+    assert "seeds" in text
+    assert max(map(len, text.splitlines())) <= 80
     assert "agreement" in text
     assert "one seed" not in text
     unstable = [one["factor"] for one in found["factors"] if not one["stability"]["stable"]]

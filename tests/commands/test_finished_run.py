@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from commands.runner import train
+from commands.conftest import write_graph
+from commands.runner import call, train
 from lgdgcn.commands.finished_run import FinishedRun, open_run
 from lgdgcn.errors import InputError
 
@@ -34,3 +35,12 @@ def test_damaged_results(mine, tmp_path, text):
     whole = open_run(Path(run), "cpu")
     with pytest.raises(InputError, match=r"result\.json"):
         _ = FinishedRun(tmp_path, whole.source, whole.trained).best_run
+
+
+@pytest.mark.parametrize("verb", ["measure", "predict", "explore", "explain"])
+def test_a_graph_in_place_of_a_run_is_told_apart(tmp_path, verb):
+    graph = write_graph(tmp_path / "mine")
+    advice = f"lgdgcn train {graph}/ --out runs/mine"
+    call(verb, graph).refused(f"{graph} is a graph, not a run", advice)
+    advice = f"lgdgcn train GRAPH --out {tmp_path / 'nope'}"
+    call(verb, tmp_path / "nope").refused("holds no finished run", advice)

@@ -81,6 +81,36 @@ def test_a_run_goes_on_with_what_it_chose(graph, tmp_path, monkeypatch):
     assert "repeat the command as it was given first" in other.err
 
 
+def test_an_overwritten_run_chooses_its_baseline_anew(graph, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    monkeypatch.setattr(train_module, "BASELINES", ("gcn",))
+    run(folder, graph)
+    monkeypatch.setattr(train_module, "BASELINES", ("gcn", "mlp"))
+    real = train_module.choose_settings
+
+    def mlp_is_best(tried, *args, **options):
+        return real([one for one in tried if one.model != "gcn"], *args, **options)
+
+    monkeypatch.setattr(train_module, "choose_settings", mlp_is_best)
+    outcome = run(folder, graph, "--overwrite")
+    assert outcome.code == 0, outcome.err
+    assert "MLP: settings: number" in outcome.out
+    assert [beside.name for beside in (folder / "compared").iterdir()] == ["mlp"]
+    assert run(folder, graph, "--resume").code == 0  # with the one that was chosen last
+    assert [beside.name for beside in (folder / "compared").iterdir()] == ["mlp"]
+
+
+def test_without_validation_nodes_it_says_that_nothing_was_chosen(graph, tmp_path):
+    nodes = graph / "nodes.csv"
+    nodes.write_text(nodes.read_text().replace(",val\n", ",test\n"))
+    outcome = run(tmp_path / "run", graph)
+    assert outcome.code == 0, outcome.err
+    assert "tried on validation" not in outcome.out
+    for model in ("LGD-GCN", "MLP"):
+        assert outcome.out.count(f"{model}: settings: the first of ") == 1
+    assert outcome.out.count("as without validation nodes nothing could be chosen") == 2
+
+
 def test_what_a_user_gives_is_kept_by_all(graph, tmp_path):
     run(tmp_path / "run", graph, "--set", "hops=3")
     config = tomllib.loads((tmp_path / "run" / "config.toml").read_text())
@@ -91,6 +121,15 @@ def test_without_a_budget_nothing_is_searched(graph, tmp_path):
     outcome = run(tmp_path / "run", graph, "--budget", "none")
     assert "tried on validation" not in outcome.out
     assert not (tmp_path / "run" / "compared").exists()
+    line = "no baseline stands beside it; --budget 1m trains the best of several, --compare gcn"
+    assert outcome.out.count(line) == 1
+
+
+@pytest.mark.parametrize("more", [["--compare", "gcn"], ["--model", "gcn"], ["--batch-size", 8]])
+def test_nothing_is_said_of_a_baseline_that_no_budget_would_train(graph, tmp_path, more):
+    outcome = run(tmp_path / "run", graph, "--budget", "none", *more)
+    assert outcome.code == 0, outcome.err
+    assert "no baseline" not in outcome.out
 
 
 @pytest.mark.parametrize("budget", ["", "5", "-1m", "nanm", "1d"])
@@ -177,5 +216,8 @@ def test_the_result_is_that_of_one_process(graph, tmp_path, monkeypatch):
 
 def test_the_generated_graph_has_a_preset_and_is_not_searched(tmp_path):
     outcome = call("train", "synthetic:nodes=60,classes=3,factors=2", "--epochs", 1, "--budget",
-                   "1m", "--out", tmp_path / "run")  # fmt: skip
+                   "none", "--out", tmp_path / "run")  # fmt: skip
+    assert "no baseline" not in outcome.out
+    outcome = call("train", "synthetic:nodes=60,classes=3,factors=2", "--epochs", 1, "--budget",
+                   "1m", "--out", tmp_path / "other")  # fmt: skip
     assert "tried on validation" not in outcome.out

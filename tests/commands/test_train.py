@@ -159,13 +159,23 @@ def test_variants_of_lgd_gcn_stand_beside_it(tmp_path):
     shown = [table.index(f"LGD-GCN ({name})") for name in ("sharp", "paper", "released")]
     assert shown == sorted(shown)
     compared = tmp_path / "run/compared"
-    for name in names:
+    for name in names[:2]:
         variant = name.partition("-")[2]
         own = preset("synthetic", "lgdgcn", variant, multi_label=True)
         wanted = resolve({"variant": variant}, own, {"epochs": 2}).as_dict()
         assert settings_of(compared / name) == wanted
-    assert settings_of(compared / "lgdgcn") == settings_of(compared / "lgdgcn-sharp")
     assert result_of(compared / "lgdgcn-paper")["variant"] == "paper"
+    # what the run is itself is not trained again
+    assert sorted(file.name for file in compared.iterdir()) == names[:2]
+    for name in ("lgdgcn", "lgdgcn-sharp"):
+        assert f"--compare {name}: the same is trained already" in outcome.out
+    assert outcome.out.count("\n LGD-GCN (sharp) ") == 2  # scores and factors
+
+
+def test_the_preset_stands_beside_settings_of_ones_own(tmp_path):
+    assert train(tmp_path / "run", "--compare", "lgdgcn", epochs=2).code == 0
+    beside = settings_of(tmp_path / "run/compared/lgdgcn")
+    assert beside["hidden_channels"] != settings_of(tmp_path / "run")["hidden_channels"] == 8
 
 
 @pytest.mark.parametrize("name", ["lgdgcn-blunt", "gcn-paper", "lgdgcn-", "disengcn-released"])
@@ -243,6 +253,13 @@ def test_a_model_may_be_named_twice(tmp_path):
     assert sum(line.strip().startswith("MLP ") for line in outcome.out.splitlines()) == 2
 
 
+@pytest.mark.parametrize("graph", ["nowhere/", "nowhere"])
+def test_a_graph_that_is_not_there_is_the_first_complaint(finished, graph):
+    outcome = train(finished[0], graph=graph)
+    assert outcome.refused("nowhere")
+    assert "run" not in outcome.err
+
+
 def test_names_are_shown_as_they_are(tmp_path):
     graph = write_graph(tmp_path / "$x^ [bold] :smile:")
     outcome = train(tmp_path / "run [" / "dim]", graph=graph, epochs=2)
@@ -275,7 +292,9 @@ def test_features_from_the_structure(tmp_path):
     assert tomllib.loads((tmp_path / "run/config.toml").read_text())["run"]["features"] == "degree"
     assert load_weights(tmp_path / "run/model.safetensors")[1]["in_channels"] == 17
     assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv").code == 0
-    train(tmp_path / "x", "--features", "age", graph=graph).refused("--features is 'age'")
+    train(tmp_path / "x", "--features", "age", graph=graph).refused(
+        "--features is 'age'; choose spectral, degree, identity or text:COLUMN"
+    )
 
 
 def test_default_folders_are_numbered(tmp_path, monkeypatch):

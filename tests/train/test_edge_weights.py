@@ -55,12 +55,21 @@ def test_models_that_propagate_use_weights(model):
 
 @pytest.mark.parametrize(
     ("model", "changes"),
-    [("mlp", {}), ("gat", {}), ("monet", {}), ("lgdgcn", {"hops": 0}), ("disengcn", {})],
+    [
+        ("mlp", {}),
+        ("gat", {}),
+        ("monet", {}),
+        ("lgdgcn", {"hops": 0}),
+        ("lgdgcn", {"structure": "both"}),
+        ("disengcn", {}),
+    ],
 )
 def test_models_that_cannot_say_so(model, changes):
     result, network = trained(noisy(), model, epochs=3, **changes)
     assert not network.model.uses_edge_weights
     (line,) = [line for line in result.warnings if "weights of edges" in line]
+    cause = "".join(f" with {name}={value}" for name, value in changes.items())
+    assert line.startswith(f"{MODELS[model].title}{cause} has no use for the weights")
     assert line.endswith("all count the same")
     plain, _ = trained(noisy(weighed=False), model, epochs=3, **changes)
     assert plain.scores == result.scores

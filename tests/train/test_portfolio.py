@@ -146,7 +146,11 @@ def test_nothing_can_be_chosen_where_all_diverge(graph, short):
 
 def test_without_validation_nodes_the_first_is_taken(graph):
     graph.val_mask = torch.zeros_like(graph.val_mask)
-    assert choose(graph, USELESS, GOOD).number == 1
+    choice = choose(graph, USELESS, GOOD)
+    assert choice.number == 1
+    assert str(choice) == (
+        "settings: the first of 2, as without validation nodes nothing could be chosen"
+    )
 
 
 def test_when_time_is_over_the_last_whole_round_decides(graph, short):

@@ -559,3 +559,24 @@ def test_the_result_has_no_nan(tmp_path):
         text = run.result.read_text()
     assert json.loads(text) == {"runs": [{"seed": 0, "test": None, "val": None}], "mean": None}
     assert "NaN" not in text
+
+
+def test_overwrite_clears_what_stood_beside_the_run(path):
+    for name in ("config.toml", "result.json", "compared/mlp/config.toml",
+                 "compared/mlp/result.json", "compared/gcn/config.toml",
+                 "compared/gcn/notes.txt", "compared/mine/config.toml"):  # fmt: skip
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text("mine = 1" if "mine" in name else CONFIG)
+    with RunFolder(path, overwrite=True):
+        pass
+    assert not (path / "compared/mlp").exists()
+    kept = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
+    assert kept == {"compared/gcn/notes.txt", "compared/mine/config.toml"}
+
+
+def test_what_stands_beside_no_run_is_kept_without_overwrite(path):
+    (path / "compared/mlp").mkdir(parents=True)
+    (path / "compared/mlp/config.toml").write_text(CONFIG)
+    with RunFolder(path):
+        pass
+    assert (path / "compared/mlp/config.toml").exists()

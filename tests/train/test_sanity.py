@@ -172,6 +172,18 @@ def test_the_more_epochs_there_are_to_choose_from_the_luckier_is_the_best():
     assert torch.equal(torch.get_rng_state(), state)  # nothing is drawn from others' numbers
 
 
+def test_luck_has_no_more_than_all_right():
+    """Of four validation nodes, the best of many epochs may have all right, and not 118 %."""
+    data = toy_graph(nodes=240)
+    data.val_mask &= data.val_mask.cumsum(0) <= 4
+    logits = torch.randn(240, 3, generator=torch.Generator().manual_seed(0))
+    targets = Targets.of([data], "val_mask")
+    assert lucky_score(Task(3, False), targets.pick(logits[None]), targets, 10**6) == 1.0
+    # and all right is not called luck for that
+    perfect = TrainState(10**6, 20, 1.0, 0.5, lowest_score=0.3)
+    assert verdict(Task(3, False), perfect, one_hot(data.y), data) == []
+
+
 def verdict(task, progress, logits, data=None):
     """What is said of a training that went like this."""
     data = toy_graph() if data is None else data

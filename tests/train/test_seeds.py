@@ -96,6 +96,14 @@ def test_summary(tests, mean, std):
     json.dumps(found, allow_nan=False)
 
 
+def test_a_warning_of_all_seeds_is_said_once_and_of_none():
+    found = [result(0), result(1)]
+    found[0].warnings += ["all", "mine"]
+    found[1].warnings += ["other", "all"]
+    assert summary(found)["warnings"] == ["all", "seed 0: mine", "seed 1: other"]
+    assert summary(found[:1])["warnings"] == ["all", "mine"]
+
+
 def test_scores_of_an_empty_split_are_none():
     data = toy_graph()
     data.test_mask = torch.zeros_like(data.test_mask)

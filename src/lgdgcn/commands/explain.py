@@ -27,7 +27,7 @@ Found = dict[str, Any]
 
 LONGEST = 24  # letters of a name in a table
 LISTED = 3  # neighbours or probabilities in a cell; --json has all
-NAME_IN_CELL = 16  # letters of a name in a table with many columns
+NAME_IN_CELL = 14  # letters of a name in a table with many columns: it should fit 80
 UNKNOWN_EDGE = {
     "reason": "unknown: more than half of this edge is explained by no reason",
     "type": "unknown: the graph says little of its type (what is uncertain is more than half of "
@@ -155,14 +155,16 @@ def _print_node(found: Found, noun: str) -> None:
     header = [noun, "neighbours", *(["without it"] if predicts else []), "edges\nhere"]
     header += ["of these\nunknown"] if has_unknown else []
     header += [
-        *(["probability"] if predicts else []),
-        *(["over seeds"] if several and predicts else []),
+        *(["proba-\nbility"] if predicts else []),
+        *(["over\nseeds"] if several and predicts else []),
     ]
     header += ["agreement"] if several else []
     rows = []
     for one in found["factors"]:
         names = ", ".join(_short(other["id"], NAME_IN_CELL) for other in one["neighbours"][:LISTED])
         names += ", …" if len(one["neighbours"]) > LISTED else ""
+        if predicts and several:
+            names = _short(names, NAME_IN_CELL)
         row, without = [_factor(one, noun, NAME_IN_CELL), names], one.get("without")
         row += [_short(_labels(without["predicted"]), NAME_IN_CELL)] if without else []
         row.append(str(len(one["neighbours"])))

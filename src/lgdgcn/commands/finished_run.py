@@ -158,13 +158,20 @@ def open_run(folder: Path, device: str) -> FinishedRun:
             f"{folder}, explore, or predict --edges, or train without --task edges"
         )
     if not files.model.is_file():
-        message = f"{folder} holds no finished run; train one with: lgdgcn train --out {folder}"
-        raise InputError(message)
+        raise InputError(_no_run(folder))
     source = source_of(files.config)
     set_threads()
     trained = TrainedModel.load(files.model, select_device(device))
     check_model_is_of_result(files)
     return FinishedRun(folder, source, trained)
+
+
+def _no_run(folder: Path) -> str:
+    """What to do where no finished run is; a graph may have been given in place of its run."""
+    if is_packed(folder) or any(any(folder.glob(name)) for name in ("edges.*", "nodes.*")):
+        run = Path("runs") / GraphSource(f"{folder}/").name
+        return f"{folder} is a graph, not a run; train one with: lgdgcn train {folder}/ --out {run}"
+    return f"{folder} holds no finished run; train one with: lgdgcn train GRAPH --out {folder}"
 
 
 def source_of(config: Path) -> GraphSource:

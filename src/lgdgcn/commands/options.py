@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lgdgcn.errors import InputError
+
 __all__ = [
     "Device",
     "Features",
@@ -17,14 +19,18 @@ __all__ = [
     "Run",
     "Split",
     "assigned",
+    "features_of",
 ]
+
+STRUCTURE = ("spectral", "degree", "identity")  # kinds of features that need no column
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Features = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
+        metavar="KIND",
         help="Make features from the structure: spectral, degree or identity. text:COLUMN also "
-        "makes features of a column's words."
+        "makes features of a column's words; may be repeated, or written text:A,text:B.",
     ),
 ]
 Id = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of a folder's node ids.")]
@@ -61,3 +67,20 @@ def assigned(assignments: list[str] | None, **options: object) -> list[str]:
     """What ``--set`` changes, and settings that have an option of their own, where it is given."""
     own = [f"{name}={value}" for name, value in options.items() if value is not None]
     return [*(assignments or []), *own]
+
+
+def features_of(given: list[str] | None) -> str | None:
+    """What all ``--features`` of a command say, as one of them with commas would.
+
+    Example:
+        >>> features_of(["text:title", "text:notes,degree"])
+        'text:title,text:notes,degree'
+    """
+    if given is None:
+        return None
+    text = ",".join(given)
+    for kind in (kind.strip() for kind in text.split(",")):
+        if kind and kind not in STRUCTURE and not kind.startswith("text:"):
+            choices = f"{', '.join(STRUCTURE)} or text:COLUMN"
+            raise InputError(f"--features is {kind[:50]!r}; choose {choices}")
+    return text

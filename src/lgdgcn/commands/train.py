@@ -32,6 +32,7 @@ from lgdgcn.config import (
     to_toml,
     with_fitting_width,
 )
+from lgdgcn.data.catalogue import is_known
 from lgdgcn.data.scaling import fit_scaling
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
@@ -131,6 +132,7 @@ def _lead(
     limit: float | None,
 ) -> None:
     """Train as the only process, or as the one that writes the run folder."""
+    _check_there(source)
     path = folder or default_folder(source.name, model, own.get("variant"), resume)
     run = RunFolder(path, resume=resume, overwrite=overwrite)
     beside = {other: run.compared(other) for other in compare}
@@ -150,19 +152,26 @@ def _lead(
 
     def to_try(name: str, given: Result, variant: str | None = None) -> list[Candidate]:
         graph = source.preset_name
-        found = candidates(graph, name, given, variant=variant, multi_label=multi_label)
-        return found if limit is not None else found[:1]
+        return candidates(graph, name, given, variant=variant, multi_label=multi_label)
 
-    tried = to_try(model, with_fitting_width(shipped, own), used)
-    settings = tried[0].settings
+    every = to_try(model, with_fitting_width(shipped, own), used)
+    most = 1 if limit is None else None  # without a budget, the first only
+    settings = every[0].settings
     if auto_scaling(source.preset_name):  # nobody chose one for this graph: all have the same
         shared = {"scaling": settings.feature_scaling, **shared}
     chosen = choose_metric(load(0), settings.metric)
-    tried = in_batches(tried, load(0), model, where)
+    tried = in_batches(every[:most], load(0), model, where)
     if settings.scaling == AUTO:
         out.print(str(fit_scaling(AUTO, load(0).x, load(0).train_mask)), soft_wrap=True)
+    others = {}
+    for name in beside:
+        found = _compared(source.preset_name, name, own.get("variant"), multi_label)
+        others[name] = to_try(name.partition("-")[0], shared, found.get("variant"))[:most]
+    others = _each_once(every[:most], others)
     rivals: list[Candidate] = []
-    if limit is not None and len(tried) > 1 and not compare and model == "lgdgcn":
+    is_unknown = len(every) > 1 and not tried[0].settings.batch_size
+    wants_baseline = is_unknown and not others and model == "lgdgcn"
+    if wants_baseline and limit is not None:
         rivals = [one for name in BASELINES for one in to_try(name, shared)]
     results = []
     try:
@@ -173,12 +182,9 @@ def _lead(
             if rivals and limit is not None and is_new and can_share(load(0), where):
                 second = also.enter_context(SecondSearch(rivals, load(0), limit))
             results.append(_train_one(*common, tried, run, limit, 1.0 if second else OURS))
-            for name, inner in beside.items():
-                other = name.partition("-")[0]
-                found = _compared(source.preset_name, name, own.get("variant"), multi_label)
-                with inner:
-                    others = to_try(other, shared, found.get("variant"))
-                    results.append(_train_one(*common, others, inner, limit))
+            for name, asked in others.items():
+                with beside[name] as inner:
+                    results.append(_train_one(*common, asked, inner, limit))
             if rivals and limit is not None:
                 results.append(_best_baseline(common, run, rivals, limit, second))
     except StoppedError as error:
@@ -188,7 +194,31 @@ def _lead(
     print_results(source.name, results)
     if not own and source.dataset.lower() == source.name:
         print_notes(source.preset_name, results, multi_label)
+    if wants_baseline and limit is None:
+        said = "no baseline stands beside it; --budget 1m trains the best of several"
+        out.print(f"{said}, --compare gcn the one you name", soft_wrap=True)
     out.print(f"run folder: {path}", soft_wrap=True)
+
+
+def _check_there(source: GraphSource) -> None:
+    """Let a graph that does not exist be the first complaint: run folders do not matter then."""
+    there = os.path.isdir(source.dataset) if source.is_folder else is_known(source.name)
+    if not there:
+        source.load()  # which says what is missing
+
+
+def _each_once(
+    own: list[Candidate], beside: dict[str, list[Candidate]]
+) -> dict[str, list[Candidate]]:
+    """What is trained beside ours, without what is ours or another's; that is said."""
+    kept: dict[str, list[Candidate]] = {}
+    for name, asked in beside.items():
+        if asked in (own, *kept.values()):
+            said = f"--compare {name}: the same is trained already, so not again"
+            out.print(said, soft_wrap=True)
+        else:
+            kept[name] = asked
+    return kept
 
 
 def _best_baseline(
@@ -200,7 +230,7 @@ def _best_baseline(
 ) -> Result:
     """Train the baseline that does best on validation; one that was chosen before stays it."""
     _, load, _, where, stop = common
-    known = [name for name in BASELINES if run.compared(name).config.is_file()]
+    known = [name for name in BASELINES if run.resume and run.compared(name).config.is_file()]
     choice = None
     if known:
         rivals = [candidate for candidate in rivals if candidate.model == known[0]]

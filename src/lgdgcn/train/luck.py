@@ -22,8 +22,8 @@ def lucky_score(task: Task, logits: Tensor, targets: Targets, epochs: int) -> fl
 
     .. math:: \text{mean} + \sqrt{2 \ln E} \cdot \text{standard deviation}
 
-    for a single epoch it is the 95th percentile. Epochs resemble each other, so that the best of
-    them is rather less lucky.
+    for a single epoch it is the 95th percentile; no score is above 1. Epochs resemble each other,
+    so that the best of them is rather less lucky.
 
     Args:
         task: What is predicted.
@@ -39,4 +39,4 @@ def lucky_score(task: Task, logits: Tensor, targets: Targets, epochs: int) -> fl
         scores.append(task.selection_score(logits, shuffled)[0])
     found = torch.stack(scores)
     spread = max(_ONE_IN_TWENTY, math.sqrt(2 * math.log(max(1, epochs))))
-    return float(found.mean() + spread * found.std())
+    return min(1.0, float(found.mean() + spread * found.std()))

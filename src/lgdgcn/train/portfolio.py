@@ -75,6 +75,11 @@ class Choice:
     def __str__(self) -> str:
         if self.searched:
             return f"settings: the best on validation of a search over {self.searched} more"
+        if len(self.scores) > 1 and not self.early and not any(self.epochs):
+            return (
+                f"settings: the first of {len(self.scores)}, as without validation nodes nothing "
+                "could be chosen"
+            )
         text = f"settings: number {self.number} of {len(self.scores)} tried on validation"
         last = max(self.epochs)
         return text + (f"; time was over after {last} epochs of the best" if self.early else "")

@@ -201,12 +201,29 @@ class RunFolder:
         self._lock.__exit__(kind, error, trace)
 
     def _clear(self) -> None:
-        """Remove what an earlier run has made, ``config.toml`` last: it says that all is ours."""
-        for file in self.files():
+        """Remove what an earlier run has made, ``config.toml`` last: it says that all is ours.
+
+        What stood beside that run goes with it: a run that is resumed takes it for its own.
+        """
+        beside = self._compared_runs() if self.overwrite else []
+        for file in [file for run in (*beside, self) for file in run.files()]:
             try:
                 file.unlink(missing_ok=True)
             except OSError as error:
                 raise storage.cannot_write(file, error) from error
+        for folder in (folder for run in beside for folder in (run.checkpoints, run.path)):
+            with suppress(OSError):  # somebody's files are in it
+                folder.rmdir()
+
+    def _compared_runs(self) -> "list[RunFolder]":
+        """The runs below ``compared/``; what is not known to be one is none."""
+        found = []
+        for path in sorted((self.path / "compared").glob("*")):
+            run = self.compared(path.name)
+            with suppress(InputError):
+                read_config(run.config)
+                found.append(run)
+        return found
 
     # Content
 

@@ -291,23 +291,35 @@ class _SeedObserver(JobObserver):
 def _unused_weights(trained: TrainedModel, graph: Data) -> list[str]:
     if "edge_weight" not in graph or trained.model.uses_edge_weights:
         return []
-    return [f"{MODELS[trained.name].title} has no use for the weights of edges: all count the same"]
+    title, settings = MODELS[trained.name].title, trained.settings
+    if getattr(trained.model, "encoder", None) is not None:
+        # not the model but one of its settings has no use for them
+        title += " with hops=0" if settings.hops == 0 else f" with structure={settings.structure}"
+    return [f"{title} has no use for the weights of edges: all count the same"]
 
 
 def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
     """Return all runs, mean and standard deviation of the test score, and every warning once.
 
-    The mean and the deviation (of a sample) are ``None`` without test nodes.
+    A warning begins with its seed, unless all seeds have it. The mean and the deviation (of a
+    sample) are ``None`` without test nodes.
     """
     tests = [result.test for result in results if result.test is not None]
+    common = [
+        warning
+        for warning in (results[0].warnings if results else ())
+        if all(warning in result.warnings for result in results)
+    ]
     return {
         "runs": [result.as_row() for result in results],
         "mean": statistics.fmean(tests) if tests else None,
         "std": (statistics.stdev(tests) if len(tests) > 1 else 0.0) if tests else None,
-        "warnings": [
-            warning if len(results) == 1 else f"seed {result.seed}: {warning}"
+        "warnings": common
+        + [
+            f"seed {result.seed}: {warning}"
             for result in results
             for warning in result.warnings
+            if warning not in common
         ],
     }
 
