@@ -37,7 +37,8 @@ def test_columns_by_other_names_are_pointed_at(folder):
     call("data", "check", f"{folder}/").refused_last("'a'", "column 'key' has it: --id")
     outcome = call("data", "check", f"{folder}/", "--id", "key")
     assert outcome.code == 0, outcome
-    assert "cannot be trained on: it has no labels" in outcome.out
+    assert "labels of nodes cannot be learnt: it has no labels" in outcome.out
+    assert "lgdgcn train --task edges" in outcome.out
     assert "column 'part' reads like a split" in outcome.err
     refused = train(folder / "run", "--id", "key", graph=f"{folder}/")
     refused.refused_last("has no labels", "--label")

@@ -16,6 +16,12 @@ def test_every_setting_is_listed():
     assert rows(outcome.out)["variant"][0] == "sharp"  # as train has it
 
 
+def test_in_a_pipe_they_fit_80_columns():
+    text = call("settings").out
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+
+
 def test_on_a_terminal_only_their_meaning_is_wrapped(monkeypatch):
     monkeypatch.setattr(console, "out", Console(highlight=False, width=80))
     text = call("settings").out

@@ -259,3 +259,44 @@ def test_semicolons_divide_cells_where_there_is_no_comma(tmp_path):
     assert data.x.view(-1).tolist() == [1.5, 2]
     (tmp_path / "nodes.csv").write_text('id,"a\n;b"\nn1,1\nn2,2\n')  # a name of two lines
     assert read(tmp_path, None, require_labels=False).feature_names == ["a\n;b"]
+
+
+@pytest.mark.parametrize(
+    ("first", "cells"),
+    [
+        ("a\tb;c", ["a\tb", "c"]),
+        ("a\tb,c", ["a\tb", "c"]),
+        ("a\tb|c", ["a", "b|c"]),
+        ("a b\tc", ["a b", "c"]),
+        ('"a,b;c"\t"d|e"', ["a,b;c", "d|e"]),
+        ('"a\tb"|c', ["a\tb", "c"]),
+        ("red|blue,x", ["red|blue", "x"]),
+        ("red|blue;x", ["red|blue", "x"]),
+        ("a \t", ["a"]),
+        ("a", ["a"]),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_the_first_row_tells_what_divides_cells(tmp_path, first, cells, suffix):
+    path = tmp_path / f"t{suffix}"
+    path.write_bytes(gzip.compress(first.encode()) if suffix == ".csv.gz" else first.encode())
+    assert list(read_delimited(path, lambda *_: None)) == [(1, cells)]
+
+
+@pytest.mark.parametrize("lines", [0, 3, 5000])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_line_that_is_not_utf8_is_named(tmp_path, lines, end):
+    path = tmp_path / "t.csv"
+    path.write_bytes((f"a,b{end}" * lines + f"K\u00f6ln,b{end}a,b{end}").encode("latin1"))
+    with pytest.raises(InputError, match=f"not UTF-8 text in line {lines + 1}; .*Windows-1252"):
+        list(read_delimited(path, lambda *_: None))
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-be"])
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_utf16_is_named(tmp_path, coding, suffix):
+    path, mark = tmp_path / f"t{suffix}", "" if coding == "utf-16" else "\ufeff"
+    content = f"{mark}a,b\n".encode(coding)
+    path.write_bytes(gzip.compress(content) if suffix == ".csv.gz" else content)
+    with pytest.raises(InputError, match=r"not UTF-8 but UTF-16 text.*save it as 'CSV UTF-8'"):
+        list(read_delimited(path, lambda *_: None))

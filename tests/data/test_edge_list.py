@@ -85,3 +85,46 @@ def test_two_columns_of_one_name(read, header):
 def test_an_edge_without_a_name(read, edges):
     with pytest.raises(InputError, match=r"line 2: .*an edge needs a source and a target"):
         read(edges)
+
+
+@pytest.mark.parametrize("index", ["", " ", "Unnamed: 0", "Unnamed: 0.1", "__index_level_0__"])
+@pytest.mark.parametrize("names", ["a,b", "from,to", "source,target"])
+@pytest.mark.parametrize("ids", ["012", ""])
+def test_numbers_of_rows_are_no_ends(tmp_path, recwarn, index, names, ids):
+    (tmp_path / "edges.csv").write_text(f"{index},{names}\n0,1,2\n1,2,0\n2,2,1\n")
+    if ids:
+        (tmp_path / "nodes.csv").write_text("id,f\n" + "".join(f"{i},7\n" for i in ids))
+    data = read_graph(tmp_path, "degree", require_labels=False)
+    pairs = {tuple(sorted(data.node_ids[i] for i in pair)) for pair in data.edge_index.t().tolist()}
+    assert pairs == {("1", "2"), ("0", "2")}
+    assert not recwarn.list
+
+
+def test_numbers_of_rows_beside_names(read):
+    edges = ",a,b\n0,x,y\n1,y,z\n"
+    assert read(edges) == read(edges, *"xyz") == {("x", "y"), ("y", "z")}
+
+
+@pytest.mark.parametrize("edges", [",a,b\n0,a,b\n", ",4,5\n0,a,b\n", ",a\na,b\n"])
+def test_a_first_edge_without_a_source_is_no_header(read, edges):
+    with pytest.raises(InputError, match=r"line 1: .*an edge needs a source and a target"):
+        read(edges, *"ab")
+
+
+@pytest.mark.parametrize(
+    ("edges", "words"),
+    [
+        ("row,who,whom\n0,0,1\n", r"; source is 'row', target is 'who'$"),
+        (",row,who,whom\n0,0,1,1\n", r"; source is 'row', target is 'who'$"),
+        ("0,0,1\n", r"; the first two are source and target$"),
+        (
+            "x,source,target\n0,0,1\n",
+            r"are ignored \(call one weight in the first line to use it\)$",
+        ),
+    ],
+)
+def test_which_columns_are_taken_is_said_where_others_are_not(tmp_path, edges, words):
+    (tmp_path / "nodes.csv").write_text("id,f\n0,7\n1,8\n")
+    (tmp_path / "edges.csv").write_text(edges)
+    with pytest.warns(LGDWarning, match=words):
+        read_graph(tmp_path, require_labels=False)

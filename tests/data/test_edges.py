@@ -15,10 +15,10 @@ NODES = "id,f\na,1\nb,2\nc,3\n"
 
 def test_weights_of_repeated_edges_are_added_and_of_directions_averaged():
     edges = torch.tensor([[0, 0, 1, 1, 2], [1, 1, 0, 2, 2]])
-    found, weight, directed = undirected_edges(edges, 3, [1.0, 2.0, 5.0, 7.0, 9.0])
+    found, weight, one_way = undirected_edges(edges, 3, [1.0, 2.0, 5.0, 7.0, 9.0])
     assert found.t().tolist() == [[0, 1], [1, 0], [1, 2], [2, 1]]
     assert weight.tolist() == [4, 4, 7, 7]
-    assert directed
+    assert one_way == 1
 
 
 @pytest.mark.parametrize(

@@ -233,6 +233,33 @@ def test_new_tables_become_the_same_features():
     assert from_networkx(graph, like=data).x.tolist() == alike.x.tolist()
 
 
+def test_cells_of_new_tables_that_count_as_blank_are_said():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame({"age": range(20), "born": ["2020-01-02"] * 20, "on": ["yes"] * 20})
+    edges = pandas.DataFrame({"source": [0], "target": [1]})
+    with pytest.warns(LGDNote):
+        data = from_pandas(nodes, edges)
+    new = pandas.DataFrame(
+        {"age": [None, None, None], "born": ["2/1/2020", "soon", None], "on": ["yes", "no", 7]}
+    )
+    with pytest.warns(LGDNote) as caught:
+        alike = from_pandas(new, edges, like=data)
+    assert [str(one.message) for one in caught] == [
+        "graph/nodes.csv: cells that do not fit their column count as blank: "
+        "'born' (2 no date, such as '2/1/2020'), 'on' (1 no boolean, such as '7')",
+        "graph/nodes.csv: columns that had values in training are all blank here: 'age'",
+    ]
+    assert alike.x[:, 0].tolist() == [9.5] * 3
+
+
+def test_an_index_that_was_read_from_a_file_is_no_end_of_an_edge():
+    nodes, edges = tables()
+    edges = edges.set_axis(["left", "right"], axis=1)
+    edges.insert(0, "Unnamed: 0", ["a", "a"])
+    data = from_pandas(nodes, edges, label="club")
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
 def test_the_label_that_is_named_is_the_label():
     """Graphs drawn by other programs have an attribute ``label`` that is the name of a node."""
     pandas = pytest.importorskip("pandas")

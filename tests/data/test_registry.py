@@ -169,7 +169,8 @@ def test_search_order_is_root_environment_cache(tmp_path, monkeypatch, no_user_d
 
 @pytest.mark.filterwarnings("ignore:.*is not karate_club as it is known")
 def test_a_users_own_file_is_brought_into_form(tmp_path):
-    np.savez(tmp_path / "karate_club.npz", **small_graph())
+    edges = np.array([[0, 1, 1, 2], [1, 0, 2, 3]])
+    np.savez(tmp_path / "karate_club.npz", **small_graph(edge_index=edges))
     with pytest.warns(UserWarning, match="directed"):
         data = load("karate_club", tmp_path)
     assert data.edge_index.tolist() == [[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]

@@ -113,7 +113,7 @@ def test_only_data_is_a_graph(wrong):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"edge_index": RING}, "made undirected"),
+        ({"edge_index": torch.cat([RING, RING[:, :2].flip(0)], 1)}, "made undirected"),
         ({"val_idx": None}, "validation split is empty"),
         ({"train_idx": [0, 4], "test_idx": None}, "1 of 2 classes have no node in the train"),
         ({"train_idx": None, "val_idx": None, "test_idx": None}, "60/20/20"),
@@ -126,6 +126,17 @@ def test_doubtful_graphs_warn_once(changes, message):
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert torch.equal(data.edge_index, graph().edge_index)
+
+
+def test_edges_that_are_listed_once_are_no_directed_ones():
+    """Whichever end comes first; an edge given twice and loops do not change that."""
+    loops_and_twice = torch.tensor([[3, 0], [3, 1]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data = canonical(graph(edge_index=torch.cat([RING, loops_and_twice], 1)))
+    assert data.listed_once
+    assert same(data, canonical(graph()))
+    assert "listed_once" not in canonical(graph())
 
 
 def test_unlabelled_nodes_leave_the_masks():

@@ -62,9 +62,21 @@ def plain(value: float | None, digits: int = 4) -> str:
 
 
 def print_table(
-    title: str, header: Sequence[str], rows: Sequence[Sequence[str]], text_columns: int = 1
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    text_columns: int = 1,
+    width: int | None = None,
 ) -> None:
-    """Print a table, the first columns left, the others right; headings fit 80 columns."""
+    """Print a table, the first columns left, the others right; headings fit 80 columns.
+
+    Args:
+        title: A line above it.
+        header: Its headings.
+        rows: Its cells.
+        text_columns: How many columns are left; if there are several, the last may be wrapped.
+        width: How wide it may be in a file or pipe, which has no width.
+    """
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for number, name in enumerate(header):
         is_long = number == text_columns - 1 > 0  # the last column of text, which may be wrapped
@@ -73,7 +85,7 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     out.print(title, style="bold")
-    out.print(table)
+    out.print(table, width=None if out.is_terminal else width)
 
 
 def print_warning(text: str) -> None:

@@ -205,7 +205,8 @@ def show_info(source: "GraphSource") -> None:
         said = "edges are listed in one direction: taken in both, as no model here uses direction"
         out.print(said, soft_wrap=True)
     if not data.classes and source.is_folder:
-        out.print(f"cannot be trained on: it {NO_LABELS}", soft_wrap=True)
+        out.print(f"labels of nodes cannot be learnt: it {NO_LABELS}", soft_wrap=True)
+        out.print("reasons or types of its edges can: lgdgcn train --task edges", soft_wrap=True)
     if refused is not None:
         out.print(f"cannot be trained on: {refused}", soft_wrap=True)
 

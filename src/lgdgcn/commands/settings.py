@@ -19,5 +19,5 @@ def list_settings() -> None:
         if field.name == "variant":
             default = default_variant("lgdgcn")
         rows.append([field.name, default, meaning])
-    print_table("Settings", ["key", "default", "meaning"], rows, text_columns=3)
-    out.print("Presets of a data set and model may differ; a run's config.toml says what it used.")
+    print_table("Settings", ["key", "default", "meaning"], rows, text_columns=3, width=80)
+    out.print("Presets of a graph and model may differ; a run's config.toml says what it used.")

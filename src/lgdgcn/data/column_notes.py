@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from lgdgcn.data.columns import FEATURE_ROLES, Cells, ColumnSummary, CountedCells
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.labels import SPLIT_NAMES
@@ -12,6 +14,7 @@ from lgdgcn.errors import LGDNote
 __all__ = ["listed", "tell_columns", "tell_new_values"]
 
 NAMED = 5  # columns in one line
+UNFIT = "cells that do not fit their column count as blank"
 
 WHAT = {  # was done with columns of a role
     "category": "categories are one-hot encoded",
@@ -48,11 +51,7 @@ def tell_columns(path: Path, found: Sequence[ColumnSummary], encoding: Encoding)
     empty = (c for c in found if c.role == "ignore" and c.blank == c.rows)
     tell("columns without a value are not used", empty, lambda c: f"{c.blank} blanks")
     odd = (c for c in found if c.odd and c.role in FEATURE_ROLES)
-    tell(
-        "cells that do not fit their column count as blank",
-        odd,
-        lambda c: f"{c.odd} no {c.role}, such as {c.odd_example[:30]!r}",
-    )
+    tell(UNFIT, odd, lambda c: _unfit(c.odd, c.role, c.odd_example))
     marked = (c for c in found if c.name in encoded and encoded[c.name].marked)
     tell(
         "blanks are filled (numbers: by the median) and marked by a feature of their own",
@@ -64,15 +63,29 @@ def tell_columns(path: Path, found: Sequence[ColumnSummary], encoding: Encoding)
 def tell_new_values(
     path: Path, encoding: Encoding, table: Mapping[str, Cells | CountedCells]
 ) -> None:
-    """Say which categories of a graph to be predicted were not there in training."""
-    unseen = [
-        (column.name, column.unseen(table[column.name]))
-        for column in encoding.columns
-        if column.role == "category"
-    ]
-    some = [(name, f"{count} cells") for name, count in unseen if count]
-    if some:
-        _warn(path, f"values that training has not seen count as none: {listed(some)}")
+    """Say which cells of a graph to be predicted tell a model nothing."""
+    unseen, odd, empty = [], [], []
+    for column in encoding.columns:
+        name, cells = column.name, table[column.name]
+        if not isinstance(cells, (np.ndarray, CountedCells)):
+            cells = CountedCells.of(cells)  # once for all questions
+        if count := column.unseen(cells):
+            unseen.append((name, f"{count} cells"))
+        count, example = column.unfit(cells)
+        if count:
+            odd.append((name, _unfit(count, column.role, example)))
+        if column.lacks_values(cells):
+            empty.append(name)
+    if unseen:
+        _warn(path, f"values that training has not seen count as none: {listed(unseen)}")
+    if odd:
+        _warn(path, f"{UNFIT}: {listed(odd)}")
+    if empty:
+        _warn(path, f"columns that had values in training are all blank here: {listed(empty)}")
+
+
+def _unfit(count: int, role: str, example: str) -> str:
+    return f"{count} no {role}, such as {example[:30]!r}"
 
 
 def _warn(path: Path, message: str) -> None:

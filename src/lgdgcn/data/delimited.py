@@ -8,9 +8,11 @@ Cells come back character for character. Only layout is left out:
 * blanks around cells, if the first row has such blanks (``id, label``); never inside quotes.
 
 Cells of a csv file are divided by commas; by semicolons if its first row has these and no comma,
-as offices write it where the comma divides a number.
+as offices write it where the comma divides a number; and if it has neither, by tabs or else by
+bars, which programs put into files of this name, too.
 """
 
+import codecs
 import csv
 import gzip
 import io
@@ -181,10 +183,8 @@ class _Lines:
                     if self.number % 4096 == 0:
                         self.advance(self.number, file.tell() / size)
                     yield line
-        except UnicodeDecodeError:
-            raise InputError(
-                f"{path} is not UTF-8 text after line {self.number}; save it as UTF-8"
-            ) from None
+        except UnicodeDecodeError as error:
+            raise _not_utf8(path, self.number, error) from None
         except (OSError, EOFError, zlib.error) as error:
             raise InputError(f"{path} cannot be read ({error}); check the file") from None
 
@@ -226,8 +226,9 @@ def _delimiter(lines: _Lines, first: str) -> str:
         return lines.delimiter
     if ".tsv" in lines.path.suffixes:
         return "\t" if "\t" in first.strip() else " "
-    outside = re.sub(r'"(?:[^"]|"")*("|$)', "", first)  # quotes may end in a later line
-    return ";" if ";" in outside and "," not in outside else ","
+    outside = re.sub(r'"(?:[^"]|"")*("|$)', '"', first)  # quotes may end in a later line
+    # a row with none of them is one cell, which is no edge, and hardly ever a table of nodes
+    return next((mark for mark in ",;\t|" if mark in outside.strip(LAYOUT)), ",")
 
 
 def _first_cell(text: str, delimiter: str) -> str:
@@ -285,3 +286,21 @@ def _split_at_blanks(path: Path, number: int, text: str) -> list[str]:
 
 def _not_csv(path: Path, number: int, error: csv.Error) -> InputError:
     return InputError(f"{path} line {number}: not valid csv ({error}); check the quotes")
+
+
+def _not_utf8(path: Path, lines: int, error: UnicodeDecodeError) -> InputError:
+    """What to say of a file in another encoding.
+
+    Args:
+        path: The file.
+        lines: How many whole lines come before the bytes that were decoded.
+        error: Has these bytes, and where the wrong ones begin.
+    """
+    with open(path, "rb") as file:
+        start = unpacked(path, file).read(2)
+    if start in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        what = "is not UTF-8 but UTF-16 text, as Excel's 'Unicode text' is"
+    else:
+        line = lines + len(error.object[: error.start + 1].splitlines())
+        what = f"is not UTF-8 text in line {line}; it may be Windows-1252, as Excel's 'CSV' is"
+    return InputError(f"{path} {what}; save it as 'CSV UTF-8'")

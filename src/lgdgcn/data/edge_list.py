@@ -11,7 +11,7 @@ import numpy as np
 
 from lgdgcn.data.delimited import has_semicolons
 from lgdgcn.data.edge_types import MOST_TYPES, types_of_cells
-from lgdgcn.data.names import is_number, warn_of_blanks
+from lgdgcn.data.names import is_index, is_number, warn_of_blanks
 from lgdgcn.data.tables import (
     DECIMAL_COMMA,
     TEXT_BYTES,
@@ -30,6 +30,7 @@ __all__ = [
     "UnknownNodeError",
     "end_columns",
     "extra_columns_note",
+    "index_columns",
     "is_header",
     "is_weight",
     "read_edges",
@@ -114,7 +115,8 @@ def _read(
     flat, weights, extra, room = array("q"), array("f"), False, Room(path)
     type_cells: dict[str, int] = {}  # every different cell, with its number
     types = array("q")
-    most = 2 + (weight_at is not None) + (type_at is not None)
+    names = None if header is None else header[1]
+    most = 2 + (weight_at is not None) + (type_at is not None) + index_columns(names)
     commas = path.suffix != ".parquet" and has_semicolons(path, delimiter)
     for line, cells in chain(head, rows):
         room.take(EDGE_BYTES)
@@ -142,7 +144,8 @@ def _read(
             types.append(type_cells.setdefault(cell, len(type_cells)))
         extra = extra or len(cells) > most
     if extra:
-        message = extra_columns_note(path, weight_at is not None, type_at is not None)
+        known = weight_at is not None, type_at is not None
+        message = extra_columns_note(path, *known, names, (first, second))
         warnings.warn(message, LGDWarning, stacklevel=4)
     edges = np.array(flat, dtype=np.int64).reshape(-1, 2)
     if header is not None and path.suffix != ".parquet":
@@ -157,12 +160,33 @@ def _read(
     return values
 
 
-def extra_columns_note(path: Path, weighted: bool, typed: bool) -> str:
-    """What to say of columns that are not used."""
+def index_columns(names: list[str] | None) -> int:
+    """How many columns of a header are numbers of rows, which nobody misses."""
+    return sum(map(is_index, names or ()))
+
+
+def extra_columns_note(
+    path: Path, weighted: bool, typed: bool, names: list[str] | None, ends: tuple[int, int]
+) -> str:
+    """What to say of columns that are not used.
+
+    Args:
+        path: The file.
+        weighted: Whether a column holds weights.
+        typed: Whether a column holds types.
+        names: The header, if there is one.
+        ends: Where source and target are.
+    """
     known = ["source", "target", *["weight"] * weighted, *[TYPE] * typed]
     hint = "" if weighted else " (call one weight in the first line to use it)"
     listed = f"{', '.join(known[:-1])} and {known[-1]}"
-    return f"{path}: columns beyond {listed} are ignored{hint}"
+    message = f"{path}: columns beyond {listed} are ignored{hint}"
+    if names is None:
+        return f"{message}; the first two are source and target"
+    source, target = (names[i][:50] for i in ends)
+    if source.strip().lower() in SOURCE and target.strip().lower() in TARGET:
+        return message
+    return f"{message}; source is {source!r}, target is {target!r}"
 
 
 def _types(path: Path, cells: list[str], number: Any) -> dict[str, Any]:
@@ -216,7 +240,10 @@ def _number(
 
 
 def end_columns(path: Path, names: list[str]) -> tuple[int, int]:
-    """Where a header puts source and target; the first two columns if it does not say."""
+    """Where a header puts source and target; the first two columns if it does not say.
+
+    Numbers of rows in front of them are none of these.
+    """
     lower = [name.strip().lower() for name in names]
     columns = []
     for known in (SOURCE, TARGET):
@@ -224,7 +251,9 @@ def end_columns(path: Path, names: list[str]) -> tuple[int, int]:
         if found and lower.count(lower[found[0]]) > 1:
             raise InputError(f"{path}: two columns are named {names[found[0]][:50]!r}; rename one")
         columns += found[:1]
-    return (columns[0], columns[1]) if len(columns) == 2 else (0, 1)
+    if len(columns) < 2:
+        columns = [i for i, name in enumerate(names) if not is_index(name)]
+    return (columns[0], columns[1]) if len(columns) > 1 else (0, 1)
 
 
 def is_header(path: Path, head: list[list[str]], numbers: Mapping[str, int]) -> bool:
@@ -235,9 +264,12 @@ def is_header(path: Path, head: list[list[str]], numbers: Mapping[str, int]) -> 
     lower = {cell.lower() for cell in cells}
     if lower & SOURCE and lower & TARGET:
         return True
-    known = [cell in numbers for cell in cells[:2]]
-    if len(known) < 2 or any(known) or any(map(is_number, cells[:2])):
+    indexed = len(cells) > 2 and is_index(cells[0])
+    ends = cells[1:3] if indexed else cells[:2]
+    if len(ends) < 2 or any(cell in numbers or is_number(cell) for cell in (cells[0], *ends)):
         return False
+    if indexed:
+        return True  # no edge begins so
     if not numbers and not (len(head) > 1 and all(map(is_number, head[1][:2]))):
         return False  # no nodes file: only words above numbers are a header
     if not (numbers and all(map(is_number, islice(numbers, 100)))):
@@ -265,6 +297,8 @@ def refuse_doubtful_header(
         has_edge: Whether an edge between two numbers is there, in this direction.
     """
     line, cells = header
+    if is_index(cells[0]):
+        return  # no edge begins so
     ends = [numbers[cell] for cell in cells[:2] if cell in numbers]
     if len(ends) < (1 if growing else 2):
         return  # an edge would name a node that is not there

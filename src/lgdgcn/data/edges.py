@@ -13,7 +13,7 @@ __all__ = ["node_numbers", "undirected_edges"]
 
 def undirected_edges(
     edge_index: Any, num_nodes: int, weight: Any = None
-) -> tuple[Tensor, Tensor | None, bool]:
+) -> tuple[Tensor, Tensor | None, int]:
     """Bring edges to one form.
 
     Args:
@@ -23,7 +23,7 @@ def undirected_edges(
 
     Returns:
         Every edge in both directions, sorted and unique, without self loops; their weights or
-        ``None``; and whether a direction was missing.
+        ``None``; and how many edges were there in one direction only.
     """
     edge_index = node_numbers(edge_index)
     outside = (edge_index < 0) | (edge_index >= num_nodes)
@@ -44,7 +44,7 @@ def undirected_edges(
         listed = [_looked_up(forward, total, ends[0] * num_nodes + ends[1])
                   for ends in (edges, edges.flip(0))]  # fmt: skip
         weight = torch.stack(listed).nanmean(0).float()
-    return edges, weight, len(both) > len(forward)
+    return edges, weight, len(both) - len(forward)
 
 
 def _looked_up(keys: Tensor, values: Tensor, wanted: Tensor) -> Tensor:

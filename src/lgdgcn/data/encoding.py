@@ -99,6 +99,25 @@ class EncodedColumn:
         known, counted = set(self.values), _counted(cells)
         return sum(count for text, count in counted.values if text not in known)
 
+    def unfit(self, cells: Cells | CountedCells) -> tuple[int, str]:
+        """How many cells cannot be read and count as blank, and the first of them."""
+        parse = parser(self.role, self.written)
+        if parse is None or isinstance(cells, np.ndarray):
+            return 0, ""
+        total, example = 0, ""
+        for text, count in _counted(cells).values:
+            if parse(text) is None:
+                total, example = total + count, example or text
+        return total, example
+
+    def lacks_values(self, cells: Cells | CountedCells) -> bool:
+        """Whether all cells are blank, in a column that had values."""
+        if self.role == "category" and not self.values:
+            return False
+        if isinstance(cells, np.ndarray):
+            return bool(np.isnan(cells).all())
+        return not any(True for _ in _counted(cells).values)
+
 
 @dataclass(frozen=True)
 class Encoding:

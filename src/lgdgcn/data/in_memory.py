@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.features import canonical_features
 from lgdgcn.data.labels import SPLITS, canonical_labels, stratified_split
+from lgdgcn.data.names import is_index
 from lgdgcn.data.user_graph import read_graph
 from lgdgcn.errors import InputError, LGDNote
 
@@ -87,7 +88,8 @@ def from_pandas(
     Args:
         nodes: One row per node. Its column ``id`` names it, else the index of the table; ``split``
             is ``train``, ``val`` or ``test``.
-        edges: The columns ``source`` and ``target`` name the ends of each edge, else the first two.
+        edges: The columns ``source`` and ``target`` name the ends of each edge, else the first two
+            beside row numbers (``Unnamed: 0``, an index that was read from a file).
         label: The column to predict.
         words: Columns of text whose words become features.
         like: A graph of the same kind that a model was fitted on: columns become the same
@@ -95,6 +97,7 @@ def from_pandas(
     """
     if "id" not in nodes.columns:
         nodes = nodes.rename_axis("id").reset_index()
+    edges = edges.loc[:, [not is_index(str(name)) for name in edges.columns]]
     if {"source", "target"} <= {*edges.columns}:
         first = ["source", "target"]
         edges = edges[first + [name for name in edges.columns if name not in first]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from lgdgcn.errors import InputError, LGDWarning
 
-__all__ = ["as_number", "is_missing", "is_number", "label_values", "warn_of_blanks"]
+__all__ = ["as_number", "is_index", "is_missing", "is_number", "label_values", "warn_of_blanks"]
 
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 WRITTEN = re.compile(
@@ -21,6 +21,9 @@ WRITTEN = re.compile(
 COUNTED = re.compile(r"[0-9]+(\.0*)?|-1(\.0*)?")  # 3, 007, 3.0, and -1 for unlabelled
 
 
+# What pandas calls an index where it has no name: as it writes one, in text and in parquet, and as
+# it reads one without a name
+INDEX = re.compile(r"\s*|__index_level_[0-9]+__|Unnamed: 0(\.[0-9]+)*")
 MISSING = {"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "?"}  # what programs write
 
 
@@ -32,6 +35,16 @@ def is_missing(cell: str) -> bool:
         [True, True, True, False, False]
     """
     return cell.strip().lower() in MISSING
+
+
+def is_index(name: str) -> bool:
+    """Whether a column of this name holds the numbers of rows (or ids), rather than a value.
+
+    Example:
+        >>> [is_index(name) for name in ("", "Unnamed: 0", "Unnamed: 0.1", "unnamed")]
+        [True, True, True, False]
+    """
+    return INDEX.fullmatch(name) is not None
 
 
 def is_number(cell: str, finite: bool = False) -> bool:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from lgdgcn.data.encoding import Encoding, fit_column
 from lgdgcn.data.graph_file import merged_roles
 from lgdgcn.data.label_sets import label_sets
 from lgdgcn.data.labels import SPLIT_NAMES, SPLITS
-from lgdgcn.data.names import label_values, warn_of_blanks
+from lgdgcn.data.names import is_index, label_values, warn_of_blanks
 from lgdgcn.data.tables import Table, read_table
 from lgdgcn.errors import InputError, LGDWarning
 
@@ -33,7 +34,6 @@ __all__ = [
 ]
 
 ID = ("id", "node_id", "node", "name")  # the first that is there; the others are features
-INDEX = ("", "__index_level_0__")  # a first column of these names is what pandas calls an index
 LABEL = ("label", "class", "y")
 LABELS = ("label:", "label_")  # how the names of several 0/1 columns begin
 LABEL_CELLS = {"0": 0.0, "0.0": 0.0, "1": 1.0, "1.0": 1.0}
@@ -138,8 +138,10 @@ def _known_roles(names: list[str], given: Mapping[str, str], learning: bool) -> 
     roles = dict(given)
     own_id = first("id", ID)
     roles |= dict.fromkeys(own_id, "id")
-    if names[0] in INDEX and names[0] not in given:
-        roles[names[0]] = "ignore" if own_id or "id" in given.values() else "id"
+    index = [name for name in takewhile(is_index, names) if name not in given]
+    roles |= dict.fromkeys(index, "ignore")
+    if index[:1] == names[:1] and not (own_id or "id" in given.values()):
+        roles[names[0]] = "id"
     roles |= dict.fromkeys(first("split", ("split",)), "split")
     if "label" not in given.values():
         label = first("label", LABEL)

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.edge_types import canonical_edge_types
 from lgdgcn.data.edges import node_numbers, undirected_edges
-from lgdgcn.data.features import canonical_features, sparse_features
+from lgdgcn.data.features import canonical_features, degree_features, sparse_features
 from lgdgcn.data.labels import (
     SPLITS,
     canonical_labels,
@@ -31,7 +31,6 @@ from lgdgcn.progress import long_work
 __all__ = ["canonical", "fingerprint", "with_features"]
 
 MASKS = tuple(f"{split}_mask" for split in SPLITS)
-DEGREE_BUCKETS = 16  # fixed, so that a model trained on one graph fits another
 
 
 def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bool = False) -> Data:
@@ -50,7 +49,8 @@ def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bo
             but checks the labels if there are any. ``False`` (prediction) also accepts labels and
             splits too poor to train on, and makes no split.
         listed_once: Whether the edges are a list, which may name each of them in one direction;
-            the graph then says so in an attribute of this name instead of a warning.
+            the graph then says so in an attribute of this name instead of a warning. Edges of
+            which none is there in both directions are such a list anyway.
 
     Returns:
         A graph on the CPU with
@@ -83,11 +83,13 @@ def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bo
         raise InputError(f"num_nodes is {declared} but x has {num_nodes} rows; make them equal")
     with long_work("checking the edges"):
         given = values.pop("edge_index", None), values.pop("edge_weight", None)
-        edge_index, edge_weight, directed = undirected_edges(given[0], num_nodes, given[1])
+        edge_index, edge_weight, one_way = undirected_edges(given[0], num_nodes, given[1])
         types = values.pop("edge_type", None), values.pop("edge_type_names", None)
         if types[0] is not None:
             types = canonical_edge_types(*types, given[0], edge_index, num_nodes)
-    if directed and not listed_once:
+    # a list that has no edge in both directions names each of them once, and means no direction
+    listed_once = listed_once or one_way == edge_index.shape[1] // 2
+    if one_way and not listed_once:
         warnings.warn("edge_index was directed: made undirected", LGDWarning, stacklevel=2)
     y, classes = canonical_labels(values.pop("y", None), num_nodes, values.pop("classes", None))
     labelled = is_labelled(y)
@@ -110,7 +112,7 @@ def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bo
         graph.edge_weight = edge_weight
     if types[0] is not None:
         graph.edge_type, graph.edge_type_names = types
-    if directed and listed_once:
+    if one_way and listed_once:
         graph.listed_once = True
     handled = {*masks, *(f"{split}_idx" for split in SPLITS)}
     dropped = [key for key in values if "edge" in key or key.startswith("adj")]
@@ -137,7 +139,7 @@ def with_features(data: Data, kind: str) -> Data:
         A shallow copy of ``data`` with ``x``.
     """
     if kind not in ("spectral", "degree", "identity"):
-        raise InputError(f"--features is {kind!r}; choose spectral, degree or identity")
+        raise InputError(f"--features is {kind!r}; choose one of spectral, degree and identity")
     num_nodes = _count_nodes(data)
     if num_nodes < 1:
         raise InputError(f"the graph has {num_nodes} nodes; give at least one")
@@ -147,10 +149,7 @@ def with_features(data: Data, kind: str) -> Data:
     elif kind == "spectral":
         x = spectral_features(edge_index, num_nodes)
     else:
-        degree = torch.bincount(edge_index[0], minlength=num_nodes).float()  # [N]
-        bucket = degree.add(1).log2().floor().long().clamp(max=DEGREE_BUCKETS - 1)
-        one_hot = torch.nn.functional.one_hot(bucket, DEGREE_BUCKETS).float()
-        x = torch.cat([degree.log1p().unsqueeze(1), one_hot], dim=1)  # [N, 1 + buckets]
+        x = degree_features(edge_index, num_nodes)
     graph = Data(**data.to_dict())
     graph.x = x
     for key in ("feature_names", "encoding"):  # of columns that are no longer there

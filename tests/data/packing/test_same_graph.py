@@ -77,6 +77,12 @@ def test_ids_weights_types_text_and_blanks(tmp_path):
         'x"y,b\n"q""r",b\n',
         "a, b\nb , c\n",
         "a,b,9\nb,c\n",
+        "a\tb\nb\tc\n",
+        "a|b\nb|c\n",
+        ",a,b\n0,x,y\n1,y,z\n",
+        ",a,b,more\n0,x,y,1\n1,y,z,2\n",
+        ",a,b\n0,x,y,1\n1,y,z,2\n",
+        "Unnamed: 0,a,b\n0,x,y\n1,y,z\n",
         "a,b\n  \nb,c\n",
         "a,b\n,c\n",
         "a\n",
@@ -93,6 +99,11 @@ def test_lists_of_edges_without_nodes(tmp_path, edges):
         ("id,f\na,1\nb,2\n", "a,b\n"),
         ("id,f\na,1\nb,2\n", "from,to\na,b\n"),
         ("id,f\na,1\nb,2\n", "a,c\n"),
+        ("id,f\n0,1\n1,2\n2,3\n", ",a,b\n0,1,2\n1,0,1\n"),
+        ("id,f\n0,1\n1,2\n2,3\n", "row,a,b\n0,1,2\n1,0,1\n"),
+        ("Unnamed: 0,f\na,1\nb,2\n", "Unnamed: 0,a1,b1\n0,a,b\n"),
+        ("id\tf\tl\na\t1\tx,y\nb\t2\tz\n", "s\tt\tweight\na\tb\t2\n"),
+        ("id|f|l\na|1|x\nb|2|z\n", "s|t|weight\na|b|2\n"),
         ("id,f\nsource,1\ntarget,2\n", "source,target\n"),
         ("id,f\nsource,1\ntarget,2\n", "source,target\nsource,target\n"),
         ("id,f\na,1\na,2\n", "a,a\n"),
@@ -285,6 +296,8 @@ def test_arrays_are_packed_too(tmp_path):
 def test_columns_are_read_as_another_graph_was(tmp_path):
     first, second = table(random.Random(3), 200), table(random.Random(4), 50, blanks=0.3)
     second["few"][:5] = ["new"] * 5
+    second["date"][:3] = ["oops"] * 3
+    second["many"] = [""] * 50
     for name, columns in (("one", first), ("two", second)):
         (tmp_path / name).mkdir()
         write(tmp_path / name / "nodes.csv", columns)
@@ -296,7 +309,16 @@ def test_columns_are_read_as_another_graph_was(tmp_path):
     assert packed.encoding != encoding
     again, said = attempt(lambda: packed.to_data(require_labels=False, encoding=encoding))
     assert differences(expected, again) == []
-    assert any("training has not seen" in line for line in said)
+    for words in (
+        "training has not seen count as none: 'few' (5 cells)",
+        f"'slips' ({second['slips'].count('unknown')} no number, such as 'unknown')",
+        "'date' (3 no date, such as 'oops')",
+        "all blank here: 'many'",
+    ):
+        assert any(words in line for line in said), said
+    ignoring = pack(tmp_path / "two", tmp_path / "ignoring.lgd", {"flag": "ignore"}, memory="8GB")
+    with pytest.raises(InputError, match=r"'flag' was packed as one to ignore.*--like RUN"):
+        ignoring.to_data(require_labels=False, encoding=encoding)
     roles = {"number": "category"}
     other = read_graph(tmp_path / "one", require_labels=False, roles=roles).encoding
     with pytest.raises(InputError, match=r"packed as numbers.*--like RUN"):

@@ -98,7 +98,14 @@ def text_columns(graph: PackedGraph, encoding: Encoding) -> dict[str, Any]:
             )
         start += width
     columns |= {name: graph.text(name) for name in own.text}
-    return columns | {name: [] for name in own.ignored if name not in columns}
+    for name in own.ignored:
+        if name in roles and own.roles.get(name) == "ignore":
+            raise InputError(
+                f"{graph.folder}: column {name[:50]!r} was packed as one to ignore, the model "
+                f"reads it as {roles[name]}; pack the graph with --like RUN"
+            )
+    blank = np.full(graph.num_nodes, np.nan, np.float32)  # nobody named them: they had no value
+    return columns | {name: blank for name in own.ignored if name not in columns}
 
 
 def _features(graph: PackedGraph) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from lgdgcn.data.edge_list import (
     WEIGHT,
     end_columns,
     extra_columns_note,
+    index_columns,
     is_header,
     is_weight,
     refuse_doubtful_header,
@@ -88,15 +89,20 @@ class _EdgeFile:
     def used(self) -> list[int]:
         return [i for i in (*self.ends, self.weight, self.type) if i is not None]
 
+    @property
+    def most(self) -> int:
+        """How many columns it may have of which nothing is to be said."""
+        return len(self.used) + index_columns(self.table.names if self.table.header else None)
+
     def tell_of_extra(self) -> None:
-        message = extra_columns_note(
-            self.table.path, self.weight is not None, self.type is not None
-        )
+        known = self.weight is not None, self.type is not None
+        names = self.table.names if self.table.header else None
+        message = extra_columns_note(self.table.path, *known, names, self.ends)
         warnings.warn(message, LGDWarning, stacklevel=4)
 
     def cells(self, rows: Rows) -> Iterable[Sequence[str]]:
         """Source, target, weight and type of each row, checked as far as cells go."""
-        extra, path = False, self.table.path
+        extra, path, most = False, self.table.path, self.most
         for line, cells in rows:
             ends = [cells[i] for i in self.ends if i < len(cells)]
             if len(ends) < 2 or not all(name.strip() for name in ends):
@@ -105,7 +111,7 @@ class _EdgeFile:
                     f"an edge needs a source and a target{comment_hint(cells)}"
                 )
             others = [i for i in (self.weight, self.type) if i is not None]
-            extra = extra or len(cells) > len(self.used)
+            extra = extra or len(cells) > most
             yield [*ends, *(cells[i] if i < len(cells) else "" for i in others)]
         if extra:
             self.tell_of_extra()
@@ -185,7 +191,7 @@ def _load(engine: Engine, file: _EdgeFile, in_order: bool) -> None:
     into, select = ("raw", as_text) if in_order else ("edges", as_numbers)
     if not file.table.load(engine, into, select):
         append_rows(engine, "raw", file.table, file.cells)
-    elif len(file.table.names) > len(file.used) and len(file.table.head) > file.table.header:
+    elif len(file.table.names) > file.most and len(file.table.head) > file.table.header:
         file.tell_of_extra()
 
 
