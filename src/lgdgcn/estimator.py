@@ -189,11 +189,14 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         edges: Any,
         label: str = "label",
         *,
+        id: str | None = None,
+        ignore: Sequence[str] = (),
         words: Sequence[str] = (),
         **params: Any,
     ) -> Self:
         """Bind to two tables; see :func:`~lgdgcn.data.in_memory.from_pandas`."""
-        return cls(graph=from_pandas(nodes, edges, label, words=words), **params)
+        graph = from_pandas(nodes, edges, label, id=id, ignore=ignore, words=words)
+        return cls(graph=graph, **params)
 
     def fit(self, X: Any = None, y: Any = None, *, edge_index: Any = None) -> Self:
         """Train.

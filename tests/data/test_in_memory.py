@@ -313,3 +313,17 @@ def test_words_of_a_column_become_features():
     graph = networkx.path_graph(30)
     networkx.set_node_attributes(graph, dict(enumerate(titles)), "title")
     assert from_networkx(graph, words=["title"]).x.shape == (30, 1024)
+
+
+def test_columns_of_a_table_can_be_named():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame({"number": [7.0, 8.0, 9.0], "label": ["u", "v", "u"], "f": [1, 2, 3],
+                              "row": [0, 1, 2]})  # fmt: skip
+    edges = pandas.DataFrame({"a": [7, 8], "b": [8, 9]})
+    data = from_pandas(nodes, edges, id="number", ignore=["row"])
+    assert data.node_ids == ["7", "8", "9"]
+    assert data.feature_names == ["f"]
+    with pytest.raises(InputError, match="no column 'nummer'; it has 'number', 'label'"):
+        from_pandas(nodes, edges, id="nummer")
+    with pytest.raises(InputError, match=r"column 'number' has it: id=… names it"):
+        from_pandas(nodes.assign(id=[1, 2, 3], number=["7", "8", "9"]), edges)

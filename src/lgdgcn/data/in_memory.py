@@ -3,7 +3,7 @@
 import csv
 import tempfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,8 @@ def from_pandas(
     edges: Any,
     label: str = "label",
     *,
+    id: str | None = None,
+    ignore: Sequence[str] = (),
     words: Sequence[str] = (),
     like: Data | None = None,
 ) -> Data:
@@ -91,11 +93,17 @@ def from_pandas(
         edges: The columns ``source`` and ``target`` name the ends of each edge, else the first two
             beside row numbers (``Unnamed: 0``, an index that was read from a file).
         label: The column to predict.
+        id: The column whose values the edges name, where it is not called ``id``.
+        ignore: Columns that are no features.
         words: Columns of text whose words become features.
         like: A graph of the same kind that a model was fitted on: columns become the same
             features as there, also where other values, or blanks, are to be found.
     """
-    if "id" not in nodes.columns:
+    known = dict.fromkeys(ignore, "ignore") | ({} if id is None else {id: "id"})
+    for name in known:
+        if name not in nodes.columns:
+            raise InputError(f"nodes has no column {name[:50]!r}; it has {_names(nodes.columns)}")
+    if id is None and "id" not in nodes.columns:
         nodes = nodes.rename_axis("id").reset_index()
     edges = edges.loc[:, [not is_index(str(name)) for name in edges.columns]]
     if {"source", "target"} <= {*edges.columns}:
@@ -104,10 +112,16 @@ def from_pandas(
     names = ["source", "target", *edges.columns[2:]]
     with tempfile.TemporaryDirectory() as folder:
         place = _new_folder(folder)
-        _whole(nodes, ["id", label]).to_csv(place / "nodes.csv", index=False)
+        _whole(nodes, ["id" if id is None else id, label]).to_csv(place / "nodes.csv", index=False)
         edges = _whole(edges.set_axis(names, axis=1), names[:2])
         edges.to_csv(place / "edges.csv", index=False)
-        return _read(place, label if label in nodes.columns else None, words, like)
+        return _read(place, label if label in nodes.columns else None, words, like, known)
+
+
+def _names(columns: Iterable[Any]) -> str:
+    """The first few names of columns, for a message."""
+    found = [repr(str(name)[:50]) for name in columns]
+    return ", ".join(found[:10]) + (", …" if len(found) > 10 else "")
 
 
 def _whole(table: Any, names: list[str]) -> Any:
@@ -147,20 +161,29 @@ def _write(path: Path, header: Iterable[str], rows: Iterable[Sequence[Any]]) -> 
         writer.writerows(rows)
 
 
-def _read(folder: Path, label: str | None, words: Sequence[str], like: Data | None) -> Data:
-    """Read the tables, of which one column has the labels.
+def _read(
+    folder: Path,
+    label: str | None,
+    words: Sequence[str],
+    like: Data | None,
+    known: Mapping[str, str] | None = None,
+) -> Data:
+    """Read the tables, of which one column has the labels and others have known roles.
 
-    Messages name the tables without the folder, which the user never sees.
+    Messages name the tables without the folder, which the user never sees, and arguments in the
+    place of options.
     """
     hidden = f"{folder.parent}/"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             encoding = None if like is None else like.get("encoding")
-            roles = dict.fromkeys(words, "words") | ({} if label is None else {label: "label"})
+            roles = dict(known or {}) | dict.fromkeys(words, "words")
+            roles |= {} if label is None else {label: "label"}
             graph = read_graph(folder, require_labels=False, roles=roles, encoding=encoding)
         except InputError as error:
-            raise type(error)(str(error).replace(hidden, "")) from None
+            said = str(error).replace(hidden, "")
+            raise type(error)(said.replace("--id makes it the id", "id=… names it")) from None
     for one in caught:
         said = str(one.message).replace(hidden, "")
         said = said.replace("--features text:COLUMN makes", "words=[COLUMN] makes")
