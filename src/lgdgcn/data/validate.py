@@ -139,7 +139,7 @@ def with_features(data: Data, kind: str) -> Data:
         A shallow copy of ``data`` with ``x``.
     """
     if kind not in ("spectral", "degree", "identity"):
-        raise InputError(f"--features is {kind!r}; choose one of spectral, degree and identity")
+        raise InputError(f"--features is {kind!r}; choose spectral, degree or identity")
     num_nodes = _count_nodes(data)
     if num_nodes < 1:
         raise InputError(f"the graph has {num_nodes} nodes; give at least one")
