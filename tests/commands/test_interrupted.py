@@ -12,7 +12,13 @@ import torch
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, result_of
+from lgdgcn.config import Settings
+from lgdgcn.train import checkpoint
 from lgdgcn.train.checkpoint import load_weights
+from lgdgcn.train.jobs import Job
+from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.train.seeds import _align, _saved_state
+from lgdgcn.train.state import Member
 
 ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=30", "--set", "patience=30"]
 ARGS += ["--set", "dropout=0.5", "--set", "checkpoint_every=2"]
@@ -90,6 +96,39 @@ def test_a_signal_while_a_compared_model_trains(server, tmp_path):
     assert server.wait().code == 0
     assert (tmp_path / "run/result.json").read_bytes() == main
     assert (tmp_path / "run/compared/gcn/result.json").exists()
+
+
+def epochs(folder: Path, seed: int) -> list[int]:
+    """Of the generations of a seed, newest first."""
+    files = sorted(folder.glob(f"checkpoints/seed-{seed}-*.safetensors"), reverse=True)
+    return [
+        checkpoint._read(file, checkpoint._CHECKPOINT)[1]["progress"]["epoch"] for file in files
+    ]
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_killed_when_one_seed_was_saved_and_the_other_not(server, whole, tmp_path, behind):
+    """All go on from the epoch that all have, or the last epochs of one would be its alone."""
+    folder = tmp_path / "run"
+    for resume in ([], ["--resume"]):
+        pid = server.start(*ARGS, "--out", folder, *resume)
+        send_at(pid, folder, signal.SIGKILL, count(folder) + 12)
+        server.wait()
+        while len(set(epochs(folder, 0)) & set(epochs(folder, 1))) > 1:
+            newest = max(folder.glob(f"checkpoints/seed-{behind}-*.safetensors"))
+            for file in folder.glob(f"checkpoints/{newest.stem}.*"):
+                file.unlink()
+        assert max(epochs(folder, behind)) < max(epochs(folder, 1 - behind))
+    jobs = [Job("lgdgcn", Member(Settings(), seed), None) for seed in (0, 1)]
+    for job in jobs:
+        tensors, meta = checkpoint.load(RunFolder(folder).checkpoint(job.member.seed))
+        job.state = _saved_state(meta, tensors, folder)
+    _align(jobs, RunFolder(folder))
+    assert jobs[0].state.epoch == jobs[1].state.epoch == max(epochs(folder, behind))
+    assert epochs(folder, 0)[0] == epochs(folder, 1)[0]
+    server.start(*ARGS, "--out", folder, "--resume")
+    assert server.wait().code == 0
+    assert same_run(folder, whole)
 
 
 def test_killed_again_and_again(server, whole, tmp_path):

@@ -12,7 +12,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from lgdgcn.storage import atomic_write, plain_file, remove_leftovers
 __all__ = [
     "SCHEMA",
     "check_like",
+    "go_back",
     "load",
     "load_weights",
     "refuse_foreign",
@@ -90,6 +91,23 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     )
 
 
+def go_back(
+    path: Path, is_wanted: Callable[[Mapping[str, Any]], bool]
+) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """Load the newest sound generation whose description is wanted, and remove newer ones.
+
+    ``None``, and nothing is removed, where there is no such generation.
+    """
+    for number in (numbers := _generations(path)):
+        with suppress(CheckpointError):
+            state = _read(_file(path, number), _CHECKPOINT)
+            if is_wanted(state[1]):
+                for newer in (other for other in numbers if other > number):
+                    _remove(path, newer)
+                return state
+    return None
+
+
 def remove(path: Path) -> None:
     """Remove every generation of this checkpoint."""
     _prune(path, 0)
@@ -128,6 +146,12 @@ def _prune(path: Path, keep: int) -> None:
                 with suppress(OSError):
                     _file(path, number).with_suffix(suffix).unlink()
     remove_leftovers(path.parent, _name(path) + "-")
+
+
+def _remove(path: Path, number: int) -> None:
+    for suffix in (_SUFFIX, _SEAL):
+        with suppress(OSError):
+            _file(path, number).with_suffix(suffix).unlink()
 
 
 # Weights: one file under a fixed name

@@ -165,7 +165,6 @@ class _SeedObserver(JobObserver):
 
     def load_states(self, jobs: Sequence[Job]) -> None:
         """Let jobs go on from their checkpoints; later lines of their logs are dropped."""
-        epochs: dict[int, int] = {}
         for job in jobs:
             seed = job.member.seed
             identity = self._identities[seed] = _identity(job)
@@ -180,8 +179,9 @@ class _SeedObserver(JobObserver):
             elif job.state is not None:  # begun elsewhere: from now on this folder knows it
                 meta = {**identity, "progress": job.state.progress()}
                 checkpoint.save(self.folder.checkpoint(seed), job.state.tensors, meta)
-            epochs[seed] = 0 if job.state is None else job.state.epoch
         if self.folder is not None:
+            _align(jobs, self.folder)
+            epochs = {job.member.seed: job.state.epoch if job.state else 0 for job in jobs}
             self.folder.truncate_metrics(partial(_is_known, epochs=epochs))
 
     def identity(self, job: Job) -> dict[str, Any]:
@@ -339,6 +339,34 @@ def _identity(job: Job) -> dict[str, Any]:
             "python": sys.version.split()[0],
         },
     }
+
+
+def _align(jobs: Sequence[Job], folder: RunFolder) -> None:
+    """Take seeds that were saved ahead of others back to the epoch of these.
+
+    A kill may come when one seed is saved and the next is not. Trained on from there, one of them
+    would do its last epochs without the other, and sums of one member are rounded otherwise than
+    those of several in one pass: the run would not be that of nobody's interruption, bit for bit.
+    """
+    saved = [(job, job.state) for job in jobs if job.state is not None]
+    running = [s.epoch for job, s in saved if not s.is_finished(job.member.settings)]
+    if not running:
+        return
+    last = min(running)
+    for job, state in saved:
+        path = folder.checkpoint(job.member.seed)
+        if state.epoch > last:
+            older = checkpoint.go_back(path, lambda meta: _epoch_of(meta) == last)
+            if older is not None:
+                job.state = _saved_state(older[1], older[0], path)
+        elif state.epoch == 1 and len(saved) < len(jobs):  # the first save of all
+            checkpoint.remove(path)
+            job.state = None
+
+
+def _epoch_of(meta: Mapping[str, Any]) -> Any:
+    progress = meta.get("progress")
+    return progress.get("epoch") if isinstance(progress, dict) else None
 
 
 def _saved_state(meta: Mapping[str, Any], tensors: dict[str, Tensor], path: Path) -> TrainState:
