@@ -27,6 +27,7 @@ from torch_geometric.data import Data
 import lgdgcn
 from lgdgcn.config import auto_scaling, preset, resolve
 from lgdgcn.data.source import GraphSource
+from lgdgcn.runtime import keep_freed_memory
 from lgdgcn.storage import write_text
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
 from lgdgcn.train.state import EpochReport, Member
@@ -308,6 +309,33 @@ def portfolios(folder: Path, model: str, names: Sequence[str]) -> dict[str, list
             for name, chosen in members.items()}  # fmt: skip
 
 
+def with_means(ours: Sequence[Entry], grand: Sequence[Entry]) -> list[Entry]:
+    """Our portfolio with the consistent entries of GRAND's, as far as it lacks them.
+
+    Both propagate alike, so what suits one suits the other; ours only reads classes of factors
+    from it. GRAND takes the mean of all hops, which our own entries mostly learn.
+    """
+    always = [{key: entry[key] for key in ("iterations", "lambda_edge") if key in entry}
+              for entry in ours if "hops" in entry][0]  # fmt: skip
+    found = [*ours]
+    for entry in grand:
+        if entry["views"] == 1:
+            continue
+        own = {key: value for key, value in entry.items() if key not in ("kind", "hidden_channels")}
+        kind = f"consistent, mean of {entry['hops']} hops" + ", normalised" * entry["batch_norm"]
+        own |= {"encoder_channels": entry["hidden_channels"], "hop_weights": "mean", **always}
+        if not any(_is_same(own, other) for other in ours):
+            found.append({"kind": kind, **own})
+    return found
+
+
+def _is_same(entry: Entry, other: Entry) -> bool:
+    """Whether two entries differ in nothing but what the default says anyway."""
+    default = {"encoder_channels": 64, "batch_norm": False}
+    one, two = ({**default, **e, "kind": ""} for e in (entry, other))
+    return one == two
+
+
 def section(model: str, multi_label: bool) -> str:
     """Name of the tables of a model in ``portfolio.toml``."""
     name = f"{model}-sharp" if model == "lgdgcn" else model
@@ -341,6 +369,11 @@ def main() -> None:
         found = {}
         for model, names in product(models, ((*LARGE, *SMALL), SETS)):
             found[section(model, names is SETS)] = portfolios(options.folder, model, names)
+        for ours, grand in ((section("lgdgcn", of_sets), section("grand", of_sets))
+                            for of_sets in (False, True)):  # fmt: skip
+            if ours in found and grand in found:
+                found[ours] = {name: with_means(entries, found[grand][name])
+                               for name, entries in found[ours].items()}  # fmt: skip
         write_text(RESULT, json.dumps(found, indent=1) + "\n")
         write_text(USED, as_toml(found))
         return
@@ -349,7 +382,7 @@ def main() -> None:
              for number in range(len(architectures(model, graph in SETS)))]  # fmt: skip
     end = time.time() + 60 * options.minutes
     run = partial(train, folder=options.folder, device=options.device, end=end)
-    with multiprocessing.get_context("spawn").Pool(options.workers) as workers:
+    with multiprocessing.get_context("spawn").Pool(options.workers, keep_freed_memory) as workers:
         for done in workers.imap_unordered(run, tasks):
             if done:
                 print(done, flush=True)

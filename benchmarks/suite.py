@@ -25,6 +25,7 @@ from portfolio import GRAPHS, MODELS, RESULT, Recorder, section, source_of
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from lgdgcn.config import auto_scaling, default_variant, preset, resolve
+from lgdgcn.runtime import keep_freed_memory
 from lgdgcn.storage import write_text
 from lgdgcn.train.jobs import Job, run_jobs
 from lgdgcn.train.portfolio import ROUNDS, Candidate, choose_each
@@ -196,7 +197,7 @@ def main() -> None:
     run = partial(
         train, folder=options.folder, device=options.device, end=end, splits=options.splits
     )
-    with multiprocessing.get_context("spawn").Pool(options.workers) as workers:
+    with multiprocessing.get_context("spawn").Pool(options.workers, keep_freed_memory) as workers:
         for done in workers.imap_unordered(run, tasks):
             if done:
                 print(done, flush=True)

@@ -265,10 +265,12 @@ class SharpGCN(LGDGCN):
         """Return the class scores of every view's nodes; see :meth:`NodeModel.classify`."""
         if self.encoder is None:
             return super().classify(x, edge_index, layers, pick)
-        h = self.evidence(layers[-1].units)
-        if pick is not None:
-            h = torch.cat([pick(view) for view in h.chunk(self.views_now, -2)], -2)
-        return self.score(h)
+        units = layers[-1].units
+        if pick is not None:  # before anything is computed of them
+            flat = units.flatten(-2).chunk(self.views_now, -2)
+            picked = torch.cat([pick(view) for view in flat], -2)
+            units = picked.unflatten(-1, units.shape[-2:])
+        return self.score(self.evidence(units))
 
     def losses(self, output: NodeOutput, edge_index: Tensor) -> dict[str, Tensor]:
         """Return the layers' losses and, of several views, how much they disagree."""
@@ -297,8 +299,12 @@ class SharpGCN(LGDGCN):
     def _label_classes(self, units: Tensor) -> tuple[Tensor, Tensor]:
         """Distributions over classes ``[*, N, M, d]``, and in which of them labels are ``[*, M]``.
 
-        Without class units they are the labels' probabilities.
+        Without class units they are the labels' probabilities. If a node has exactly one label,
+        only the first factor is returned, and of its classes those that labels have: C, not M d.
         """
+        if self.is_exclusive and not self.unit_length:
+            classes = self.head.label_distribution(units).unsqueeze(-2)
+            return classes, torch.ones_like(classes[..., 0, :, 0], dtype=torch.bool)
         owned = self.owned_factors()
         if owned is not None:
             return self.head.classes(units).view_as(units), owned

@@ -70,6 +70,10 @@ class LabelHead(nn.Module):
         """The distributions over each factor's classes, ``[*, N, M, d] -> [*, N, M * d]``."""
         return unit_length(units).square().flatten(-2)
 
+    def label_distribution(self, units: Tensor) -> Tensor:
+        """The distribution over labels that exclude each other, ``[*, N, M, d] -> [*, N, C]``."""
+        return unit_length(units[..., 0, : self.start.size(-2)].contiguous()).square()
+
     def shares(self) -> Tensor:
         """How much of each label is each class ``[*, C, M * d]``."""
         if self.weight is None:
