@@ -315,8 +315,8 @@ def with_means(ours: Sequence[Entry], grand: Sequence[Entry]) -> list[Entry]:
     Both propagate alike, so what suits one suits the other; ours only reads classes of factors
     from it. GRAND takes the mean of all hops, which our own entries mostly learn.
     """
-    always = [{key: entry[key] for key in ("iterations", "lambda_edge") if key in entry}
-              for entry in ours if "hops" in entry][0]  # fmt: skip
+    first = next(entry for entry in ours if "hops" in entry)
+    always = {key: first[key] for key in ("iterations", "lambda_edge") if key in first}
     found = [*ours]
     for entry in grand:
         if entry["views"] == 1:

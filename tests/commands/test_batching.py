@@ -81,3 +81,21 @@ def test_what_cannot_be_trained_in_batches_is_refused_before_anything_is_written
         run = tmp_path / "run"
         assert call("train", GRAPH, *BATCHES, *options, "--out", run).refused(word)
         assert not run.exists()
+
+
+def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", 15)
+    outcomes, chosen = [], []
+    for graph in folder:
+        run = tmp_path / f"run-{graph.name}"
+        words = ("train", graph, "--epochs", 2, "--batch-size", 10, "--out", run, "--budget", "1m")
+        outcomes.append(call(*words))
+        assert outcomes[-1].code == 0, outcomes[-1]
+        chosen.append(settings_of(run))
+        assert chosen[-1]["batch_size"] == 10
+        found = result_of(run)["portfolio"]
+        assert found["sample"] == 15
+        assert len(found["validation"]) > 5
+        assert call(*words, "--resume").code == 0
+    assert chosen[0] == chosen[1]
+    assert "tried on validation, on a sample of 15 nodes" in outcomes[0].out

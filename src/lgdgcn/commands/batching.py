@@ -56,8 +56,7 @@ def in_batches(
 ) -> list[Candidate]:
     """Return what is tried: in batches if that is asked for, or if not all nodes fit at once.
 
-    Settings are not searched in batches: the first ones are taken, without latent structure, and
-    both are said.
+    Latent structure is left out in batches, and that is said.
 
     Raises:
         TooLargeError: Not all nodes fit, and the model cannot be trained in batches.
@@ -84,13 +83,13 @@ def in_batches(
             reason = str(error).partition(";")[0]
         size = BATCH_SIZE
         out.print(f"{reason}: trained in batches of {size:,} nodes (--batch-size)", soft_wrap=True)
-    left_out = [] if first.structure == "none" else [f"structure = {first.structure}"]
-    left_out += ["the search of settings"] if len(tried) > 1 else []
-    if left_out:
-        out.print(f"in batches of nodes {' and '.join(left_out)} is left out", soft_wrap=True)
-    settings = replace(first, batch_size=size, structure="none")
-    check_batchable(settings, model)
-    return [replace(tried[0], settings=settings)]
+    if first.structure != "none":
+        said = f"in batches of nodes structure = {first.structure} is left out"
+        out.print(said, soft_wrap=True)
+    every = [replace(one.settings, batch_size=size, structure="none") for one in tried]
+    for settings in every:
+        check_batchable(settings, model)
+    return [Candidate(model, settings) for settings in dict.fromkeys(every)]
 
 
 @contextmanager

@@ -269,7 +269,7 @@ class SharpGCN(LGDGCN):
         if pick is not None:  # before anything is computed of them
             flat = units.flatten(-2).chunk(self.views_now, -2)
             picked = torch.cat([pick(view) for view in flat], -2)
-            units = picked.unflatten(-1, units.shape[-2:])
+            units = picked.view(*picked.shape[:-1], *units.shape[-2:])
         return self.score(self.evidence(units))
 
     def losses(self, output: NodeOutput, edge_index: Tensor) -> dict[str, Tensor]:

@@ -59,17 +59,28 @@ def some_of(nodes: Tensor, most: int, seed: int = 0) -> Tensor:
     return nodes[torch.from_numpy(np.sort(chosen))]
 
 
-def linked_sample(row_ptr: Tensor, column: Tensor, most: int, seed: int = 0) -> Tensor:
+def linked_sample(
+    row_ptr: Tensor, column: Tensor, most: int, seed: int = 0, first: Tensor | None = None
+) -> Tensor:
     """So many nodes, ascending: some drawn at random, and some neighbours of each.
 
     Nodes that are drawn one by one have hardly an edge in common where the graph is large. All
     nodes, if there are no more.
+
+    Args:
+        row_ptr: Row boundaries ``[N + 1]``.
+        column: Neighbours ``[E]``.
+        most: Number of nodes.
+        seed: Of the drawing.
+        first: Nodes that are taken, with their neighbours, before any are drawn.
     """
     nodes = len(row_ptr) - 1
     if nodes <= most:
         return torch.arange(nodes)
     order = np.random.default_rng(seed).choice(nodes, most, replace=False)
     drawn = torch.from_numpy(order.astype(np.int64))
+    if first is not None:
+        drawn, _ = kernels.renumber(first, drawn)
     ptr, entry = kernels.sample(row_ptr, drawn, _FAN_OUT, seed)
     others = column[entry].long()
     # each with its neighbours, until there are enough

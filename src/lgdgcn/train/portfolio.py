@@ -19,6 +19,7 @@ from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
+from lgdgcn.train.search_sample import search_sample
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.trainer import Trainer
 
@@ -54,6 +55,7 @@ class Choice:
             trained.
         log: The metrics of its epochs so far.
         searched: Settings that were tried beyond the portfolio.
+        sample: Nodes of the part of the graph that they were tried on; 0 for all of it.
     """
 
     best: Candidate
@@ -65,6 +67,7 @@ class Choice:
     state: TrainState | None = field(default=None, repr=False, compare=False)
     log: tuple[Metrics, ...] = field(default=(), repr=False, compare=False)
     searched: int = 0
+    sample: int = 0
 
     @property
     def score(self) -> float:
@@ -73,14 +76,15 @@ class Choice:
         return float("-inf") if found is None else found
 
     def __str__(self) -> str:
+        where = f", on a sample of {self.sample:,} nodes" if self.sample else ""
         if self.searched:
-            return f"settings: the best on validation of a search over {self.searched} more"
+            return f"settings: the best on validation of a search over {self.searched} more{where}"
         if len(self.scores) > 1 and not self.early and not any(self.epochs):
             return (
                 f"settings: the first of {len(self.scores)}, as without validation nodes nothing "
                 "could be chosen"
             )
-        text = f"settings: number {self.number} of {len(self.scores)} tried on validation"
+        text = f"settings: number {self.number} of {len(self.scores)} tried on validation{where}"
         last = max(self.epochs)
         return text + (f"; time was over after {last} epochs of the best" if self.early else "")
 
@@ -88,7 +92,7 @@ class Choice:
         """Return what ``result.json`` and ``config.toml`` say of it."""
         scores = [-1.0 if score is None else round(score, 4) for score in self.scores]
         return {"number": self.number, "validation": scores, "epochs": list(self.epochs),
-                "early": self.early, "searched": self.searched}  # fmt: skip
+                "early": self.early, "searched": self.searched, "sample": self.sample}  # fmt: skip
 
 
 def choose_settings(
@@ -103,6 +107,9 @@ def choose_settings(
 ) -> Choice:
     """Train candidates, ever fewer for ever longer, and choose by the validation score.
 
+    Candidates that are trained in batches of nodes are tried on a sample of the graph, all nodes of
+    it at once.
+
     Args:
         candidates: Of two that score alike the one of lower validation loss is chosen.
         data: The canonical graph.
@@ -116,9 +123,23 @@ def choose_settings(
     Raises:
         InputError: No candidate can be trained here.
     """
-    return choose_each(
-        candidates, [data], [seed], device, seconds=seconds, stop=stop, at_least=at_least
+    is_sample = bool(candidates[0].settings.batch_size) and len(candidates) > 1
+    graph = search_sample(data, seed) if is_sample else data
+    tried = [replace(one, settings=replace(one.settings, batch_size=0)) for one in candidates]
+    choice = choose_each(
+        tried if is_sample else candidates,
+        [graph],
+        [seed],
+        device,
+        seconds=seconds,
+        stop=stop,
+        at_least=at_least,
     )[0]
+    if not is_sample:
+        return choice
+    # what was trained on all nodes of a sample is not where batches of the graph go on
+    best = candidates[choice.number - 1]
+    return replace(choice, best=best, state=None, log=(), sample=int(graph.num_nodes))
 
 
 def choose_each(
