@@ -58,7 +58,7 @@ def test_as_on_the_whole_graph(name, weighted, monkeypatch):
 def test_sparse_features_and_tables_in_files(monkeypatch, tmp_path):
     data = graph_of(2)
     dense = data.x * (data.x > 0.5)
-    monkeypatch.setattr(unit_table, "available_memory", lambda: 0)
+    monkeypatch.setattr(hop_table, "_IN_MEMORY", 0)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     model = build("lgdgcn", ENCODER.as_dict(), dense.size(1), 3, multi_label=False).double().eval()
     with torch.no_grad():
@@ -78,7 +78,7 @@ from lgdgcn.train import hop_table, unit_table
 from lgdgcn.train.mapped import mapped_rows
 
 hop_table._ENTRIES = 1 << 16  # far below the sizes of both graphs
-unit_table.available_memory = lambda: 0
+hop_table._IN_MEMORY = 0
 settings = Settings(variant="sharp", space=False, diversity=False, latent_graph=False,
                     hidden_channels=128, iterations=1, encoder_channels=128, hops=1)
 for folder in sys.argv[1:]:

@@ -1,7 +1,6 @@
 """What a network reads of a batch: hops that were propagated ahead, or drawn neighbours."""
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,10 @@ from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.models import SharpGCN
 from lgdgcn.progress import long_work
-from lgdgcn.runtime import available_memory, gibibytes
+from lgdgcn.runtime import gibibytes
 from lgdgcn.train.batches import BatchSampler
 from lgdgcn.train.graph_rows import GraphRows
-from lgdgcn.train.hop_table import HopTable, hop_table, table_bytes
+from lgdgcn.train.hop_table import HopTable, hop_table, table_bytes, table_folder
 
 __all__ = ["BatchInput", "check_batchable"]
 
@@ -115,9 +114,9 @@ def _place(graph: GraphRows, hops: int, summed: bool, wanted: str) -> tuple[bool
     size = table_bytes(graph, hops, summed)
     if wanted == "never":
         return False, None
-    if size < available_memory() / 4:
+    folder = table_folder(size)
+    if folder is None:
         return True, None
-    folder = Path(tempfile.gettempdir())
     room = shutil.disk_usage(folder).free
     if size < room / 2 and (wanted == "always" or graph.num_features <= _WIDEST):
         return True, folder

@@ -14,14 +14,16 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from lgdgcn.progress import Advance
+from lgdgcn.runtime import available_memory
 from lgdgcn.train.graph_rows import GraphRows
 
-__all__ = ["HopTable", "hop_table", "matrix_maker", "row_ranges", "table_bytes"]
+__all__ = ["HopTable", "hop_table", "matrix_maker", "row_ranges", "table_bytes", "table_folder"]
 
 Array = np.ndarray[Any, Any]
 
 _PROBES = 16  # random signs of a node
 _ENTRIES = 1 << 20  # neighbours, and numbers of features, that are read at once
+_IN_MEMORY = 1 << 29  # bytes; larger tables are mapped files, so that memory has a bound
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,12 @@ def table_bytes(graph: GraphRows, hops: int, summed: bool) -> int:
     """Size of a table; two matrices are needed while hops are summed."""
     matrices = min(3, hops + 1) if summed else hops + 1
     return graph.num_nodes * graph.num_features * graph.dtype.itemsize * matrices
+
+
+def table_folder(size: int) -> Path | None:
+    """Where tables of so many bytes are written; ``None`` if they are kept in memory."""
+    fits = size < min(_IN_MEMORY, available_memory() / 4)
+    return None if fits else Path(tempfile.gettempdir())
 
 
 def hop_table(
@@ -117,26 +125,31 @@ def hop_table(
             for low, high in pairwise(cuts):
                 total[low:high] += float(shares[k]) * now[low:high]
     matrices = kept if total is None else [total]
-    variance = torch.from_numpy(_variance(graph, hops, cuts, root))
+    variance = torch.from_numpy(_variance(graph, hops, cuts, root, folder))
     return HopTable(tuple(torch.from_numpy(matrix) for matrix in matrices), variance)
 
 
-def _variance(graph: GraphRows, hops: int, cuts: list[int], root: Array) -> Array:
+def _variance(
+    graph: GraphRows, hops: int, cuts: list[int], root: Array, folder: Path | None
+) -> Array:
     """The share of variance that averaging leaves, by random signs: E (P z)_i^2 = sum_j P_ij^2."""
-    signs = (
-        np.random.Generator(np.random.Philox(key=0)).integers(0, 2, (len(root), _PROBES)) * 2 - 1
-    )
-    now = np.concatenate([np.ones((len(root), 1)), signs], 1).astype(root.dtype)
-    total = now.copy()
+    generator = np.random.Generator(np.random.Philox(key=0))
+    make = matrix_maker((len(root), 1 + _PROBES), graph.dtype, folder)
+    now, after, total = make(), make(), make()
+    for low, high in pairwise(cuts):
+        now[low:high, 0] = 1
+        now[low:high, 1:] = generator.integers(0, 2, (high - low, _PROBES), np.int8) * 2 - 1
+        total[low:high] = now[low:high]
     row_ptr = graph.row_ptr.numpy()
     for _ in range(hops):
-        after = np.empty_like(now)
         for low, high in pairwise(cuts):
             _next_hop(graph, row_ptr, root, low, high, now, after)
-        now = after
-        total += now
-    square = np.square(total[:, 1:]).mean(1) / np.square(total[:, 0])
-    share: Array = np.minimum(square, 1)
+            total[low:high] += after[low:high]
+        now, after = after, now
+    share = np.empty_like(root)
+    for low, high in pairwise(cuts):
+        square = np.square(total[low:high, 1:]).mean(1) / np.square(total[low:high, 0])
+        share[low:high] = np.minimum(square, 1)
     return share
 
 

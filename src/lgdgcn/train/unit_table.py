@@ -7,11 +7,9 @@ result is that of the whole graph at once, and a step reads every edge once. Tab
 beside the free memory are mapped files.
 """
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import cast
 
 import torch
@@ -25,10 +23,9 @@ from lgdgcn.nn.routing import route
 from lgdgcn.nn.sharp.class_units import class_units
 from lgdgcn.nn.sharp.edge_mixture import SMALLEST, posterior_of
 from lgdgcn.progress import long_work
-from lgdgcn.runtime import available_memory
 from lgdgcn.train.batches import BatchSampler
 from lgdgcn.train.graph_rows import GraphRows
-from lgdgcn.train.hop_table import hop_table, matrix_maker, row_ranges
+from lgdgcn.train.hop_table import hop_table, matrix_maker, row_ranges, table_folder
 
 __all__ = ["UnitTable", "unit_table"]
 
@@ -97,8 +94,7 @@ class _Steps:
         if network.encoder is not None:
             widths.append(network.encoder.bias.size(-1))
         size = _TABLES * graph.num_nodes * max(widths) * graph.dtype.itemsize
-        fits = size < available_memory() / 4
-        self.folder = None if fits else Path(tempfile.gettempdir())
+        self.folder = table_folder(size)
         wide = max(*widths, graph.num_features // 4)
         self.ranges = row_ranges(graph.row_ptr.numpy(), wide)
 
