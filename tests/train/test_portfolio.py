@@ -17,7 +17,7 @@ from lgdgcn.runtime import StopRequest
 from lgdgcn.train import portfolio as module
 from lgdgcn.train.portfolio import Candidate, choose_settings
 from lgdgcn.train.seeds import train_seed
-from lgdgcn.train.state import Member
+from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.trained import prepared
 from lgdgcn.train.trainer import Trainer
 
@@ -194,3 +194,23 @@ def test_a_training_goes_on_where_the_search_ended(graph, short):
 def test_models_are_chosen_from_as_settings_are(graph, short):
     found = choose_settings([Candidate("gcn", USELESS), Candidate("mlp", GOOD)], graph, CPU)
     assert found.best.model == "mlp"
+
+
+@pytest.mark.parametrize(
+    ("scores", "losses", "expected"),
+    [
+        ((0.80, 0.797, 0.70), (1.0, 0.9, 0.1), 1),  # nearly the best, and of lower loss
+        ((0.80, 0.797, 0.70), (0.9, 1.0, 0.1), 0),
+        ((0.80, 0.78, 0.70), (1.0, 0.1, 0.1), 0),  # a quarter of a standard error is 0.01
+        ((None, 0.5, 0.5), (0.0, 0.4, 0.3), 2),
+        ((None, None, None), (0.0, 0.0, 0.0), None),
+    ],
+)
+def test_of_scores_that_are_alike_the_lowest_loss_decides(graph, scores, losses, expected):
+    graph.val_mask = torch.arange(graph.num_nodes) < 100
+    runs = []
+    for number, (score, loss) in enumerate(zip(scores, losses, strict=True)):
+        state = TrainState(best_loss=loss)
+        runs.append(module._Run(number, Candidate("mlp", GOOD), graph, 0, state, score=score))
+    found = [run.number for run in module._chosen(runs)]
+    assert found == ([] if expected is None else [expected])

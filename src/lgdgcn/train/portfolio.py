@@ -7,7 +7,7 @@ it early.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,8 +27,9 @@ __all__ = ["ROUNDS", "Candidate", "Choice", "choose_each", "choose_settings"]
 
 Metrics = dict[str, float | None]
 # epochs trained in the end, candidates that go on
-ROUNDS = ((50, 6), (100, 3), (200, 1))
+ROUNDS = ((50, 8), (100, 4), (200, 1))
 LEAST = 50  # epochs that the best are trained for, whatever the time
+_ALIKE = 0.25  # standard errors of a validation score; scores that are nearer say nothing
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def choose_settings(
     it at once.
 
     Args:
-        candidates: Of two that score alike the one of lower validation loss is chosen.
+        candidates: Of those that score alike, within a quarter of the score's standard error, the
+            one of lowest validation loss is chosen.
         data: The canonical graph.
         device: Where to train.
         seed: Of weights and dropout, for all candidates.
@@ -186,7 +188,7 @@ def choose_each(
             clock.limited |= epochs >= LEAST
             for run in (run for runs in going for run in runs):
                 run.judge()
-            going = [_best(runs)[:keep] for runs in going]
+            going = [_best(runs)[:keep] if keep > 1 else [*_chosen(runs)] for runs in going]
     taken = time.monotonic() - start
     return [
         _choice(runs, left or runs, taken, early)
@@ -199,9 +201,19 @@ def _best(runs: "Sequence[_Run]") -> "list[_Run]":
     return [run for run in sorted(runs, key=_Run.rank) if run.score is not None]
 
 
+def _chosen(runs: "Sequence[_Run]") -> "Iterator[_Run]":
+    """The one to take, if any can be trained: of those near the best score, that of lowest loss."""
+    ranked = _best(runs)
+    if ranked:
+        top = ranked[0].score or 0.0
+        nodes = max(1, int(ranked[0].graph.val_mask.sum()))
+        least = top - _ALIKE * math.sqrt(max(0.0, top * (1 - top)) / nodes)
+        yield min((run for run in ranked if (run.score or 0.0) >= least), key=_Run.loss)
+
+
 def _choice(runs: "Sequence[_Run]", left: "Sequence[_Run]", taken: float, early: bool) -> Choice:
     """Sum up a search: all its runs, and those that were left in the end."""
-    ranked = _best(left) or (runs[:1] if early else [])
+    ranked = [*_chosen(left)] or (runs[:1] if early else [])
     if not ranked:
         reasons = dict.fromkeys(run.failure for run in runs if run.failure)
         models = ", ".join(dict.fromkeys(run.candidate.model for run in runs))
@@ -240,6 +252,10 @@ class _Run:
         failed = bool(self.failure) or self.state is None
         self.score = None if failed or self.state is None else self.state.best_score
 
+    def loss(self) -> float:
+        """Validation loss at its best epoch."""
+        return math.inf if self.state is None else self.state.best_loss
+
     def rank(self) -> tuple[float, float, int]:
         """The best first; of two alike, the one of lower loss, then the first in the portfolio.
 
@@ -247,7 +263,7 @@ class _Run:
         """
         if self.score is None or self.state is None:
             return (math.inf, math.inf, self.number)
-        return (-self.score, self.state.best_loss, self.number)
+        return (-self.score, self.loss(), self.number)
 
 
 class _TimeIsOver(Exception):  # noqa: N818 (no error, only an end)
