@@ -14,7 +14,7 @@ import argparse
 import json
 import multiprocessing
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
@@ -354,6 +354,14 @@ def as_toml(found: dict[str, dict[str, list[Entry]]]) -> str:
     return "\n".join(lines)
 
 
+def in_workers(run: Callable[[Any], str], tasks: Iterable[Any], workers: int) -> None:
+    """Do tasks in so many processes; print what each answers as it is done."""
+    with multiprocessing.get_context("spawn").Pool(workers, keep_freed_memory) as pool:
+        for done in pool.imap_unordered(run, tasks):
+            if done:
+                print(done, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("train", "choose"))
@@ -369,10 +377,10 @@ def main() -> None:
         found = {}
         for model, names in product(models, ((*LARGE, *SMALL), SETS)):
             found[section(model, names is SETS)] = portfolios(options.folder, model, names)
-        for ours, grand in ((section("lgdgcn", of_sets), section("grand", of_sets))
-                            for of_sets in (False, True)):  # fmt: skip
-            if ours in found and grand in found:
-                found[ours] = {name: with_means(entries, found[grand][name])
+        for of_sets in (False, True):
+            ours, grand = section("lgdgcn", of_sets), found.get(section("grand", of_sets))
+            if ours in found and grand is not None:
+                found[ours] = {name: with_means(entries, grand[name])
                                for name, entries in found[ours].items()}  # fmt: skip
         write_text(RESULT, json.dumps(found, indent=1) + "\n")
         write_text(USED, as_toml(found))
@@ -382,10 +390,7 @@ def main() -> None:
              for number in range(len(architectures(model, graph in SETS)))]  # fmt: skip
     end = time.time() + 60 * options.minutes
     run = partial(train, folder=options.folder, device=options.device, end=end)
-    with multiprocessing.get_context("spawn").Pool(options.workers, keep_freed_memory) as workers:
-        for done in workers.imap_unordered(run, tasks):
-            if done:
-                print(done, flush=True)
+    in_workers(run, tasks, options.workers)
 
 
 if __name__ == "__main__":

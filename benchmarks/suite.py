@@ -12,7 +12,6 @@ makes ``docs/suite.md`` and its picture of that.
 
 import argparse
 import json
-import multiprocessing
 import time
 from functools import partial
 from pathlib import Path
@@ -21,11 +20,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from portfolio import GRAPHS, MODELS, RESULT, Recorder, section, source_of
+from portfolio import GRAPHS, MODELS, RESULT, Recorder, in_workers, section, source_of
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from lgdgcn.config import auto_scaling, default_variant, preset, resolve
-from lgdgcn.runtime import keep_freed_memory
 from lgdgcn.storage import write_text
 from lgdgcn.train.jobs import Job, run_jobs
 from lgdgcn.train.portfolio import ROUNDS, Candidate, choose_each
@@ -197,10 +195,7 @@ def main() -> None:
     run = partial(
         train, folder=options.folder, device=options.device, end=end, splits=options.splits
     )
-    with multiprocessing.get_context("spawn").Pool(options.workers, keep_freed_memory) as workers:
-        for done in workers.imap_unordered(run, tasks):
-            if done:
-                print(done, flush=True)
+    in_workers(run, tasks, options.workers)
 
 
 if __name__ == "__main__":

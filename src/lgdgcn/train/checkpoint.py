@@ -139,17 +139,14 @@ def _generations(path: Path) -> list[int]:
 
 
 def _prune(path: Path, keep: int) -> None:
-    kept = _generations(path)[:keep]
-    for suffix in (_SUFFIX, _SEAL):  # the seal last: a file without one would look damaged
-        for number in _numbers(path, suffix):
-            if number not in kept:
-                with suppress(OSError):
-                    _file(path, number).with_suffix(suffix).unlink()
+    known = {*_numbers(path, _SUFFIX), *_numbers(path, _SEAL)}
+    for number in known.difference(_generations(path)[:keep]):
+        _remove(path, number)
     remove_leftovers(path.parent, _name(path) + "-")
 
 
 def _remove(path: Path, number: int) -> None:
-    for suffix in (_SUFFIX, _SEAL):
+    for suffix in (_SUFFIX, _SEAL):  # the seal last: a file without one would look damaged
         with suppress(OSError):
             _file(path, number).with_suffix(suffix).unlink()
 
