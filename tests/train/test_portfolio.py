@@ -214,3 +214,13 @@ def test_of_scores_that_are_alike_the_lowest_loss_decides(graph, scores, losses,
         runs.append(module._Run(number, Candidate("mlp", GOOD), graph, 0, state, score=score))
     found = [run.number for run in module._chosen(runs)]
     assert found == ([] if expected is None else [expected])
+
+
+def test_settings_for_a_large_graph_are_tried_on_a_sample(graph, short, monkeypatch):
+    monkeypatch.setattr("lgdgcn.train.search_sample.WHOLE", graph.num_nodes - 1)
+    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", graph.num_nodes // 2)
+    choice = choose(graph, USELESS, GOOD)
+    assert (choice.number, choice.sample) == (2, graph.num_nodes // 2)
+    assert choice.state is None
+    assert not choice.log
+    assert "on a sample of" in str(choice)

@@ -19,7 +19,7 @@ from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.search_sample import search_sample
+from lgdgcn.train.search_sample import is_searched_by_sample, search_sample
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.trainer import Trainer
 
@@ -108,8 +108,8 @@ def choose_settings(
 ) -> Choice:
     """Train candidates, ever fewer for ever longer, and choose by the validation score.
 
-    Candidates that are trained in batches of nodes are tried on a sample of the graph, all nodes of
-    it at once.
+    On a large graph, or where candidates are trained in batches of nodes, they are tried on a
+    sample of it, all nodes of the sample at once.
 
     Args:
         candidates: Of those that score alike, within a quarter of the score's standard error, the
@@ -125,7 +125,7 @@ def choose_settings(
     Raises:
         InputError: No candidate can be trained here.
     """
-    is_sample = bool(candidates[0].settings.batch_size) and len(candidates) > 1
+    is_sample = len(candidates) > 1 and is_searched_by_sample(data, candidates[0].settings)
     graph = search_sample(data, seed) if is_sample else data
     tried = [replace(one, settings=replace(one.settings, batch_size=0)) for one in candidates]
     choice = choose_each(
@@ -139,7 +139,7 @@ def choose_settings(
     )[0]
     if not is_sample:
         return choice
-    # what was trained on all nodes of a sample is not where batches of the graph go on
+    # what was trained on a sample is not where a training on the graph goes on
     best = candidates[choice.number - 1]
     return replace(choice, best=best, state=None, log=(), sample=int(graph.num_nodes))
 

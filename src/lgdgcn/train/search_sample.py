@@ -1,17 +1,24 @@
-"""A part of a large graph that settings are tried on before all of it is trained on in batches."""
+"""A part of a large graph that settings are tried on before all of it is trained on."""
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.config import Settings
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.neighbourhood import induced_edges, linked_sample, some_of
 from lgdgcn.train.trained import attach_edge_weights
 
-__all__ = ["MOST_NODES", "search_sample"]
+__all__ = ["MOST_NODES", "is_searched_by_sample", "search_sample"]
 
+WHOLE = 50_000  # nodes of the largest graph that settings are tried on whole: some minutes
 MOST_NODES = 10_000  # of a sample
 _LABELLED = 4_000  # training and validation nodes that it is drawn around, at most
+
+
+def is_searched_by_sample(graph: Data, settings: Settings) -> bool:
+    """Whether settings are tried on a part of a graph: a large one, or one trained in batches."""
+    return bool(settings.batch_size) or int(graph.num_nodes or 0) > WHOLE
 
 
 def search_sample(graph: Data, seed: int = 0) -> Data:
