@@ -11,7 +11,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.features import sparse_features
 from lgdgcn.data.scale_graph import write_scale_graph
 from lgdgcn.models import build
-from lgdgcn.train import hop_table, unit_table
+from lgdgcn.train import hop_table, node_steps, unit_table
 from lgdgcn.train.graph_rows import GraphRows
 from train.test_batch_trainer import BATCH_NORM, ENCODER, VOTES
 from train.test_batches import graph_of
@@ -58,7 +58,7 @@ def test_as_on_the_whole_graph(name, weighted, monkeypatch):
 def test_sparse_features_and_tables_in_files(monkeypatch, tmp_path):
     data = graph_of(2)
     dense = data.x * (data.x > 0.5)
-    monkeypatch.setattr(unit_table, "available_memory", lambda: 0)
+    monkeypatch.setattr(node_steps, "available_memory", lambda: 0)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     model = build("lgdgcn", ENCODER.as_dict(), dense.size(1), 3, multi_label=False).double().eval()
     with torch.no_grad():
@@ -74,11 +74,11 @@ from lgdgcn.commands.scale_worker import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.models import build
-from lgdgcn.train import hop_table, unit_table
+from lgdgcn.train import hop_table, node_steps, unit_table
 from lgdgcn.train.mapped import mapped_rows
 
 hop_table._ENTRIES = 1 << 16  # far below the sizes of both graphs
-unit_table.available_memory = lambda: 0
+node_steps.available_memory = lambda: 0
 settings = Settings(variant="sharp", space=False, diversity=False, latent_graph=False,
                     hidden_channels=128, iterations=1, encoder_channels=128, hops=1)
 for folder in sys.argv[1:]:

@@ -56,8 +56,7 @@ def in_batches(
 ) -> list[Candidate]:
     """Return what is tried: in batches if that is asked for, or if not all nodes fit at once.
 
-    Settings are not searched in batches: the first ones are taken, without latent structure, and
-    both are said.
+    Settings are not searched in batches: the first ones are taken, and that is said.
 
     Raises:
         TooLargeError: Not all nodes fit, and the model cannot be trained in batches.
@@ -77,18 +76,16 @@ def in_batches(
         except TooLargeError as error:
             alone = [least_factors(first, model)]
             try:
-                check_batchable(replace(first, structure="none"), model)
+                check_batchable(first, model)
                 check_memory(data, alone, model, device, nodes=BATCH_NODES)
             except InputError:
                 raise error from None
             reason = str(error).partition(";")[0]
         size = BATCH_SIZE
         out.print(f"{reason}: trained in batches of {size:,} nodes (--batch-size)", soft_wrap=True)
-    left_out = [] if first.structure == "none" else [f"structure = {first.structure}"]
-    left_out += ["the search of settings"] if len(tried) > 1 else []
-    if left_out:
-        out.print(f"in batches of nodes {' and '.join(left_out)} is left out", soft_wrap=True)
-    settings = replace(first, batch_size=size, structure="none")
+    if len(tried) > 1:
+        out.print("in batches of nodes the search of settings is left out", soft_wrap=True)
+    settings = replace(first, batch_size=size)
     check_batchable(settings, model)
     return [replace(tried[0], settings=settings)]
 
