@@ -89,10 +89,10 @@ def test_a_node_that_lists_itself_has_no_neighbour_there():
     assert found.num_edges == data.edge_index.size(1)
 
 
-def model_of(structure, **more):
+def model_of(structure, multi_label=False, **more):
     settings = Settings(**{**VOTED_STRUCTURE.as_dict(), "structure": structure, **more})
     torch.manual_seed(5)
-    model = build("lgdgcn", settings.as_dict(), 6, 3, multi_label=False).double().eval()
+    model = build("lgdgcn", settings.as_dict(), 6, 3, multi_label=multi_label).double().eval()
     for tensor in model.state_dict().values():  # batch norms and shares that are not 0 and 1
         if tensor.is_floating_point():
             tensor.add_(0.1 * torch.rand(tensor.shape, dtype=tensor.dtype))
@@ -100,10 +100,11 @@ def model_of(structure, **more):
 
 
 @pytest.mark.usefixtures("_small_pieces")
+@pytest.mark.parametrize("multi_label", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("structure", ["local", "global", "both"])
-def test_found_of_tables_as_of_the_whole_graph(structure, weighted):
-    data, model = graph_of(1, weighted=weighted), model_of(structure)
+def test_found_of_tables_as_of_the_whole_graph(structure, weighted, multi_label):
+    data, model = graph_of(1, weighted=weighted), model_of(structure, multi_label)
     whole = model.adapted(data.x, data.edge_index)
     row_ptr, column, value = whole.propagation_graph.matrix()
     row = torch.repeat_interleave(row_ptr.diff())
