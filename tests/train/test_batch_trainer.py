@@ -120,7 +120,7 @@ def test_all_nodes_in_one_batch_score_as_the_whole_graph(name):
     x, nodes = trainer.graphs[0].x, data.val_mask.nonzero().squeeze(1)
     with torch.no_grad():
         expected = model.adapted(x, data.edge_index)(x, data.edge_index)[nodes]
-        found = trainer._scores(model, nodes, trainer._validator)
+        found = trainer._scores(model, nodes)
         assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 

@@ -139,10 +139,10 @@ def test_nothing_is_found_where_nothing_is_propagated():
 def test_the_first_epochs_have_plain_edges():
     settings, data = Settings(**{**STRUCTURE.as_dict(), "refresh_every": 3}), canonical_graph()
     trainer, _ = trained(settings, data, 2)
-    assert trainer._input.along is trainer.rows
+    assert trainer._source.now.along is trainer.rows
     trainer.epoch()
-    assert trainer._input.along.num_edges > trainer.rows.num_edges
-    assert trainer._input.graph is trainer.rows  # along which votes and the edge loss go
+    assert trainer._source.now.along.num_edges > trainer.rows.num_edges
+    assert trainer._source.now.graph is trainer.rows  # along which votes and the edge loss go
 
 
 def saved_and_loaded(trainer, settings, path):

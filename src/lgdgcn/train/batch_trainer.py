@@ -21,15 +21,14 @@ from lgdgcn.models import NodeModel, NodeOutput, SharpGCN, build
 from lgdgcn.nn import RandomStreams, SharpConv
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sum_of_seen
 from lgdgcn.runtime import set_seed
-from lgdgcn.train.batch_input import BatchInput, check_batchable
+from lgdgcn.train.batch_input import check_batchable
+from lgdgcn.train.batch_source import BatchSource
 from lgdgcn.train.batches import Batch, BatchSampler, Deal, ahead, key_of
 from lgdgcn.train.graph_rows import GraphRows
-from lgdgcn.train.latent_neighbours import check_index
 from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.members import with_weights
 from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.state import Member, TrainState
-from lgdgcn.train.structure_rows import structure_rows
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
@@ -65,14 +64,7 @@ class BatchTrainer(Trainer):
         self.device = torch.device(device)
         self.ranks = Ranks.current()
         self.rows = GraphRows.of(graph)
-        if member.settings.structure in ("global", "both"):
-            check_index(self.rows.num_nodes)
-        self._input: BatchInput | None = None
-        self._found_at = 0  # the epoch whose structure it has
-        self._table_wanted = member.settings.hop_table
-        self._fan_out = member.settings.fan_out
-        self._sampler: BatchSampler | None = None  # made with the network
-        self._validator: BatchSampler | None = None
+        self._source = BatchSource(self.rows, member.settings)
         self._train_nodes = graph.train_mask.nonzero().squeeze(1)
         settings = member.settings
         nodes, labelled = self.rows.num_nodes, len(self._train_nodes)
@@ -98,7 +90,8 @@ class BatchTrainer(Trainer):
         if graph.edge_index is None:
             masks = [graph[f"{split}_mask"] for split in ("train", "val", "test")]
             nodes = torch.stack(masks).any(0).nonzero().squeeze(1)
-            scores = self._scores(trained.model.eval(), nodes, self._evaluator(trained.model)).cpu()
+            self._source.look_at(cast("SharpGCN", trained.model))
+            scores = self._scores(trained.model.eval(), nodes).cpu()
             logits = scores.new_zeros(self.rows.num_nodes, scores.size(1))
             return NodeOutput(logits.index_copy_(0, nodes, scores), [])
         trained.model.cpu()
@@ -138,9 +131,8 @@ class BatchTrainer(Trainer):
         """Read one part of a step."""
         seed = self.members[0].seed
         chosen = self.deal.training(seed, epoch, step, part)
-        assert self._sampler is not None
         batch = self._read(
-            self._sampler,
+            self._source.sampler(),
             self.deal.seeds(order, step, part),
             self._train_nodes[chosen],
             key_of(seed, epoch, step, part),
@@ -197,18 +189,18 @@ class BatchTrainer(Trainer):
         nodes = self.validation.nodes[0]
         if not len(nodes):
             nodes = self._train_nodes[: self.deal.batch_size]
-        assert self._validator is not None
         with self.stacked.averaged():
-            return self._scores(self.network, nodes.cpu(), self._validator)
+            return self._scores(self.network, nodes.cpu())
 
-    def _scores(self, network: NodeModel, nodes: Tensor, evaluator: BatchSampler) -> Tensor:
+    def _scores(self, network: NodeModel, nodes: Tensor) -> Tensor:
         """Class scores of some nodes ``[*, n, C]``, found by all ranks together."""
         network = network.to(self.device)
         size = min(self.deal.batch_size, _EVALUATED)
         chunks = [nodes[low : low + size] for low in range(0, len(nodes), size)]
         own = range(self.ranks.rank, len(chunks), self.ranks.size)
         key, none = key_of(self.members[0].seed, 3), nodes[:0]
-        make = [partial(self._read, evaluator, chunks[i], none, key) for i in own]
+        sampler = self._source.sampler(evaluates=True)
+        make = [partial(self._read, sampler, chunks[i], none, key) for i in own]
         found: dict[int, Tensor] = {}
         for number, batch in zip(own, ahead(make), strict=True):
             batch = batch.to(self.device, self.rows.dtype)
@@ -218,41 +210,15 @@ class BatchTrainer(Trainer):
             found[number] = output.logits
         return self.ranks.join(found, [len(chunk) for chunk in chunks], self.tasks[0].outputs)
 
-    # What is propagated along
-
     def _find_structure(self, due: list[bool]) -> None:
         """Keep the present weights, and find with them what is propagated along from now on."""
         cast("SharpGCN", self.network).remember(int(self.stacked.epoch))
-        self._make_samplers()
+        self._look_at_network()
 
-    def _make_samplers(self) -> None:
-        """Make what reads batches for the network as it is now."""
-        now = with_weights(self._bare_model(0), self.state(0), "model")
-        self._sampler = self._input_of(cast("SharpGCN", now)).sampler(self._fan_out)
-        self._validator = self._evaluator(now)
-
-    def _evaluator(self, model: NodeModel) -> BatchSampler:
-        """What reads batches for scores of a single model."""
-        return self._input_of(cast("SharpGCN", model)).sampler(self._fan_out, evaluates=True)
-
-    def _input_of(self, model: SharpGCN) -> BatchInput:
-        """What a single model reads: hops along the structure that its weights know."""
-        graph = model.propagation_graph
-        past = None if graph is None else graph.past
-        epoch = 0 if past is None else int(past.epoch)
-        if self._input is None or self._found_at != epoch:
-            if self._input is not None:  # with a table or without: what was chosen stays
-                self._table_wanted = "never" if self._input.table is None else "always"
-            self._input = self._sampler = self._validator = None  # a table, before another
-            self._input = BatchInput.of(
-                self.rows,
-                self.members[0].settings,
-                model,
-                structure_rows(self.rows, model),
-                self._table_wanted,
-            )
-            self._found_at = epoch
-        return self._input
+    def _look_at_network(self) -> None:
+        """Read batches for the network as it is now."""
+        model = with_weights(self._bare_model(0), self.state(0), "model")
+        self._source.look_at(cast("SharpGCN", model))
 
     # Building
 
@@ -267,7 +233,7 @@ class BatchTrainer(Trainer):
         self.validated = self.validated.to(self.device)
         self.stacked.optimizer.param_groups[0]["step"].mul_(self.deal.steps)
         saved = self.states[0].weights(_GROUP)
-        self._loss_edges = -(-self._fan_out // _LOSS_EDGES)
+        self._loss_edges = -(-self.members[0].settings.fan_out // _LOSS_EDGES)
         rate = max(_LEAST_RATE, 1 / self.deal.steps)
         self._moments = []
         for number, layer in enumerate(cast("Sequence[SharpConv]", self.network.layers)):
@@ -278,12 +244,12 @@ class BatchTrainer(Trainer):
             if own:
                 layer.moments.load(own)
             self._moments.append(layer.moments)
-        self._make_samplers()
+        self._look_at_network()
 
     def _new_model(self, index: int) -> NodeModel:
         model = self._bare_model(index)
         if self.states[index].epoch == 0:  # later weights know the spread of features
-            self._input_of(model).begin(model)
+            self._source.look_at(model).begin(model)
         return model
 
     def _bare_model(self, index: int) -> SharpGCN:
