@@ -54,6 +54,17 @@ def run(packed, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def structured(packed, tmp_path_factory):
+    """A run whose network propagates along a structure of its own."""
+    folder = tmp_path_factory.mktemp("large-structured") / "run"
+    own = ["--set", "batch_size=10", "--set", "structure=both", "--set", "structure_neighbours=4"]
+    outcome = train(folder, *own, *ENCODER, "--set", "refresh_every=2", graph=packed, epochs=5)
+    assert outcome.code == 0, outcome.err
+    assert "left out" not in outcome.out
+    return folder
+
+
 @pytest.fixture
 def whole(monkeypatch):
     """A way to have the same run looked at in memory."""
@@ -97,6 +108,24 @@ def test_predictions_are_those_of_the_whole_graph(run, whole, tmp_path, monkeypa
     edges = rows_of(tmp_path / "large-edges.csv")
     same_rows(edges, rows_of(tmp_path / "whole-edges.csv"))
     assert f"{len(edges)} edges" in outcome.out
+
+
+def test_a_structure_is_that_of_the_whole_graph(structured, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(explore, "_measures", lambda *args: MEASURES)
+    answers = []
+    for name, ask in (("large", call), ("whole", whole)):
+        table, page = tmp_path / f"{name}.csv", tmp_path / f"{name}.html"
+        assert ask("predict", structured, "--out", table, "--edges", "--proba").code == 0
+        assert ask("explore", structured, "--out", page, "--node", "n40").code == 0
+        assert ask("measure", structured, "--out", tmp_path / f"{name}.json").code == 0
+        told = [
+            json.loads(ask("explain", structured, *question, "--json").out)
+            for question in (["--node", "n5"], ["--edge", "n5", "n8"], [])
+        ]
+        answers.append((rows_of(table), shared(page_of(page)), told))
+    same_rows(answers[0][0], answers[1][0])
+    assert answers[0][1] == answers[1][1]
+    alike(answers[0][2], answers[1][2])
 
 
 def test_parquet_has_the_cells_of_csv(run, whole, tmp_path):

@@ -11,6 +11,7 @@ from lgdgcn.train.batches import BatchSampler, Deal, ahead
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.hop_table import hop_table
 from lgdgcn.train.loss import loss_terms
+from lgdgcn.train.structure_rows import structure_rows
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from literal.seeds import seeds
@@ -56,7 +57,7 @@ def model_of(data, **options):
     model = SharpGCN(data.x.size(1), **{**plain, **encoder, **options}).to(data.x.dtype)
     y = torch.nn.functional.one_hot(data.y[data.train_mask], 3)
     model.begin(y, data.x, data.edge_index)
-    return stack([model])
+    return model
 
 
 def gradients(network):
@@ -88,7 +89,13 @@ def slope_of(shares, edges, weights):
     return by_chance.grad.unsqueeze(0)
 
 
+STRUCTURE = {"structure_neighbours": 3, "structure_weight": 0.7}
 CASES = {
+    "local structure of hops": {"hops": 2, "structure": "local", **STRUCTURE},
+    "global structure of hops": {"hops": 2, "structure": "global", **STRUCTURE},
+    "both, hops and votes": {"hops": 2, "structure": "both", "iterations": 2, **STRUCTURE},
+    "both, learned hops": {"hops": 1, "structure": "both", "hop_weights": "learned", **STRUCTURE},
+    "both, two hidden layers": {"hops": 1, "structure": "both", "encoder_layers": 2, **STRUCTURE},
     "hops": {"hops": 2},
     "learned hops": {"hops": 2, "hop_weights": "learned"},
     "a matrix for each hop": {"hops": 2, "hop_weights": "separate"},
@@ -100,9 +107,13 @@ CASES = {
 }
 
 
+def vote_hops(options):
+    return options.get("iterations", 0) * options.get("num_layers", 1)
+
+
 def depth_of(options, table):
-    votes = options.get("iterations", 0) * options.get("num_layers", 1)
-    return (0 if table else options["hops"]) + options.get("encoder_layers", 1) - 1 + votes
+    drawn = (0 if table else options["hops"]) + options.get("encoder_layers", 1) - 1
+    return drawn + vote_hops(options)
 
 
 @pytest.mark.usefixtures("_float64")
@@ -116,7 +127,13 @@ def test_all_neighbours_give_the_gradients_of_the_whole_graph(case, table, weigh
     options = {"hops": 0, **CASES[case]}
     data = graph_of(seed, weighted=weighted)
     # nodes cannot be dropped alike; in evaluation they are not
-    network = model_of(data, **{**options, "drop_nodes": 0.0})
+    model = model_of(data, **{**options, "drop_nodes": 0.0})
+    model.eval()
+    for _ in range(2):
+        model.refresh(data.x, data.edge_index, torch.tensor(True))
+    graph = GraphRows.of(data)
+    along = structure_rows(graph, model)
+    network = stack([model.train()])
     weights = {name: torch.tensor([0.7], dtype=torch.float64) for name in ("edge", "consistency")}
     losses, expected, layers = full_gradients(network, data, weights)
     views = network.views
@@ -128,13 +145,19 @@ def test_all_neighbours_give_the_gradients_of_the_whole_graph(case, table, weigh
         layer.moments.square.copy_(shares.square().sum(-1).mean(-2))
         layer.moments.count.fill_(views * NODES)
         layer.moments.slope.copy_(slope_of(shares, edges, layer.factor_weights))
-    graph = GraphRows.of(data)
     features = graph.features
     if table:
-        features = hop_table(graph, options["hops"]).rows
-    depth = depth_of(options, table)
-    propagates, votes = depth > 0, options.get("iterations", 0) > 0
-    sampler = BatchSampler(graph, features, [0] * depth, propagates=propagates, votes=votes)
+        features = hop_table(along, options["hops"]).rows
+    depth, votes = depth_of(options, table), vote_hops(options)
+    sampler = BatchSampler(
+        graph,
+        features,
+        [0] * depth,
+        propagates=depth > (votes if "structure" in options else 0),
+        votes=votes > 0,
+        along=along,
+        vote_hops=votes,
+    )
     deal = Deal(NODES, int(data.train_mask.sum()), batch_size=24, parts=2)
     order = deal.order(seed, 0)
     train = data.train_mask.nonzero().squeeze(1)

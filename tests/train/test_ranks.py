@@ -13,10 +13,10 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.train.ranks import RankError, Ranks, _new_name
-from train.test_batch_trainer import ENCODER, canonical_graph, trained
+from train.test_batch_trainer import STRUCTURE, canonical_graph, trained
 
 TESTS = Path(__file__).parents[1]
-SETTINGS = Settings(**{**ENCODER.as_dict(), "batch_size": 10, "epochs": 10})
+SETTINGS = Settings(**{**STRUCTURE.as_dict(), "batch_size": 10, "epochs": 10})
 EPOCHS = 4  # of five steps each
 
 WORKER = """

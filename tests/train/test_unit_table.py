@@ -74,7 +74,7 @@ from lgdgcn.commands.scale_worker import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.models import build
-from lgdgcn.train import hop_table, unit_table
+from lgdgcn.train import hop_table, node_steps, unit_table
 from lgdgcn.train.mapped import mapped_rows
 
 hop_table._ENTRIES = 1 << 16  # far below the sizes of both graphs

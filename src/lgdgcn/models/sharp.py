@@ -23,12 +23,13 @@ from lgdgcn.nn import (
 )
 from lgdgcn.nn.encoder import HopWeights, PropagationOrder
 from lgdgcn.nn.propagation import Propagator, SampledPropagator
-from lgdgcn.nn.sharp.structure import Structure
+from lgdgcn.nn.sharp.past_weights import PastWeights
+from lgdgcn.nn.sharp.structure import REFRESHES, Structure
 from lgdgcn.nn.subgraph import Subgraph
 
 __all__ = ["SharpGCN"]
 
-_REFRESHES = 2  # of a graph that was not trained on, after its plain edges
+_STRUCTURE = "propagation_graph."  # what the names of a structure's buffers begin with
 
 _copies: TensorCache[Tensor] = TensorCache()
 
@@ -231,29 +232,68 @@ class SharpGCN(LGDGCN):
             return
         hidden = self._hidden(x, edge_index, 1).squeeze(-3)
         layers = super().factors(hidden, edge_index)
-        classes, owned = self._label_classes(layers[-1].units)
-        share = (owned / owned.sum(-1, keepdim=True)).sqrt().to(classes.dtype)
-        parts = (classes * share[..., None, :, None]).flatten(-2)
+        parts = self.agreement_parts(layers[-1].units)
         self.propagation_graph.refresh(edge_index, parts, hidden, due)
+
+    def agreement_parts(self, units: Tensor) -> Tensor:
+        """What nodes agree in, whose inner products are in [0, 1], ``[*, N, M, d] -> [*, N, D]``.
+
+        They are the mean over the factors that labels own of how probable it is that two nodes
+        have the same class.
+        """
+        classes, owned = self._label_classes(units)
+        share = (owned / owned.sum(-1, keepdim=True)).sqrt().to(classes.dtype)
+        return (classes * share[..., None, :, None]).flatten(-2)
 
     def adapted(self, x: Tensor, edge_index: Tensor) -> "SharpGCN":
         """Return the network, or for a graph that it was not trained on one that has seen it."""
         graph = self.propagation_graph
         if graph is None or graph.is_for(edge_index, x.size(0)):
             return self
-        other = copy.deepcopy(self)
-        assert other.propagation_graph is not None
-        other.propagation_graph.begin(edge_index, x.size(0))
-        for _ in range(_REFRESHES):
-            other.refresh(x, edge_index, torch.ones_like(graph.gamma, dtype=torch.bool))
+        past, other = self.past(), copy.deepcopy(self)
+        finder = other if past is None else past
+        assert finder.propagation_graph is not None
+        finder.propagation_graph.begin(edge_index, x.size(0))
+        for _ in range(0 if past is None else REFRESHES):
+            finder.refresh(x, edge_index, torch.ones_like(graph.gamma, dtype=torch.bool))
+        other.propagation_graph = finder.propagation_graph
         return other
+
+    def keep_past(self) -> None:
+        """Have a place for the weights that the structure is found with, which are saved then."""
+        if self.propagation_graph is not None:
+            self.propagation_graph.past = PastWeights(self._own_weights())
+
+    def remember(self, epoch: int) -> None:
+        """Keep the present weights as those that the structure of an epoch is found with."""
+        assert self.propagation_graph is not None
+        assert self.propagation_graph.past is not None
+        self.propagation_graph.past.keep(self._own_weights(), epoch)
+
+    def past(self) -> "SharpGCN | None":
+        """A copy with the weights that the structure is found with; ``None`` if it has none yet.
+
+        Where no weights are kept for that, they are the present ones.
+        """
+        graph, other = self.propagation_graph, copy.deepcopy(self)
+        if graph is not None and graph.past is not None:
+            if not bool(graph.past.epoch.any()):
+                return None
+            other.load_state_dict(graph.past.weights(), strict=False)
+        return other
+
+    def _own_weights(self) -> dict[str, Tensor]:
+        """Weights and statistics, without anything about the structure."""
+        every = self.state_dict().items()
+        return {name: tensor for name, tensor in every if not name.startswith(_STRUCTURE)}
 
     def resize(self, saved: Mapping[str, Tensor]) -> None:
         """Give the buffers that depend on the graph the sizes of saved ones."""
         if self.propagation_graph is not None:
-            prefix = "propagation_graph."
-            own = {name.removeprefix(prefix): tensor for name, tensor in saved.items()}
+            own = {name.removeprefix(_STRUCTURE): tensor for name, tensor in saved.items()}
             self.propagation_graph.resize(own)
+            if "past.epoch" in own:
+                self.keep_past()
 
     def classify(
         self,

@@ -27,10 +27,12 @@ def check_batchable(settings: Settings, model: str) -> None:
     """Refuse what cannot be trained in batches of nodes, naming the setting."""
     wrong = [
         (model != "lgdgcn" or settings.variant != "sharp", "another model than the sharp variant"),
-        (settings.latent_graph, "latent_graph; set it to false"),
+        (
+            settings.latent_graph,
+            "latent_graph; set it to false (the sharp variant's latent neighbours are structure)",
+        ),
         (settings.space or settings.diversity, "space and diversity; set them to false"),
         (settings.unit_length, "unit_length; set it to false"),
-        (settings.structure != "none", "structure; set it to none"),
     ]
     for is_wrong, what in wrong:
         if is_wrong:
@@ -43,23 +45,38 @@ class BatchInput:
 
     Attributes:
         graph: The graph.
+        along: What the network propagates along: the graph, or a structure.
         table: Hops that were propagated ahead, if any.
         features: What the network reads of some nodes.
-        depth: Hops of drawn neighbours that it looks at.
-        propagates: Whether it propagates along them.
-        votes: Whether they vote.
+        drawn: Hops of drawn neighbours that it propagates along.
+        votes: Hops of drawn neighbours that vote.
     """
 
     graph: GraphRows
+    along: GraphRows
     table: HopTable | None
     features: Callable[[Tensor], Tensor]
-    depth: int
-    propagates: bool
-    votes: bool
+    drawn: int
+    votes: int
 
     @classmethod
-    def of(cls, graph: GraphRows, settings: Settings, network: SharpGCN) -> "BatchInput":
-        """Choose by the network, and by the size of a table."""
+    def of(
+        cls,
+        graph: GraphRows,
+        settings: Settings,
+        network: SharpGCN,
+        along: GraphRows,
+        table_wanted: str,
+    ) -> "BatchInput":
+        """Choose by the network, and by the size of a table.
+
+        Args:
+            graph: The graph.
+            settings: Those of the network.
+            network: A single network.
+            along: What it propagates along.
+            table_wanted: The setting ``hop_table``, or what it has come to.
+        """
         encoder = network.encoder
         votes = settings.iterations * settings.num_layers
         table, hops, deeper = None, 0, 0
@@ -68,14 +85,14 @@ class BatchInput:
             summed = encoder.hop_weights == "mean" and settings.drop_nodes == 0
             has_table, folder = False, None
             if hops:
-                has_table, folder = _place(graph, hops, summed, settings.hop_table)
+                has_table, folder = _place(along, hops, summed, table_wanted)
             if has_table:
                 shares = encoder.hop_shares().detach().cpu() if summed else None
                 with long_work("propagating features", "rows") as advance:
-                    table = hop_table(graph, hops, shares, folder, advance)
+                    table = hop_table(along, hops, shares, folder, advance)
         drawn = deeper + (0 if table is not None else hops)
         features = graph.features if table is None else table.rows
-        return cls(graph, table, features, drawn + votes, drawn > 0, votes > 0)
+        return cls(graph, along, table, features, drawn, votes)
 
     def sampler(self, fan_out: int, *, evaluates: bool = False) -> BatchSampler:
         """Return what makes batches; later hops draw fewer neighbours, but two at least.
@@ -85,14 +102,17 @@ class BatchInput:
             evaluates: Whether scores are wanted, which more neighbours make exact.
         """
         first = fan_out * (_EVALUATED if evaluates else 1)
-        fan_outs = [max(2, first >> hop) if fan_out else 0 for hop in range(self.depth)]
+        hops = range(self.votes + self.drawn)
+        fan_outs = [max(2, first >> hop) if fan_out else 0 for hop in hops]
         return BatchSampler(
             self.graph,
             self.features,
             fan_outs,
-            propagates=self.propagates,
-            votes=self.votes,
+            propagates=self.drawn > 0,
+            votes=self.votes > 0,
             variance=None if self.table is None else self.table.variance,
+            along=self.along,
+            vote_hops=self.votes,
         )
 
     def begin(self, network: SharpGCN) -> None:
@@ -102,7 +122,7 @@ class BatchInput:
             return
         table = self.table
         if table is None and encoder.hops == 0:
-            table = hop_table(self.graph, 0)
+            table = hop_table(self.along, 0)
         if table is None:
             raise InputError("batch_norm needs hop_table = always where neighbours are drawn")
         spread = table.spread(encoder.hop_shares().detach().cpu())

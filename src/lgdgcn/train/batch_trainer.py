@@ -4,6 +4,8 @@ An epoch is one pass over all nodes in an order that seed and epoch decide. A st
 ``batch_size`` of them, in ``batch_parts`` parts; each part is a graph of its own
 (:mod:`lgdgcn.train.batches`) with random numbers of its own, and brings some training nodes along.
 The gradients of the parts are averaged, by the ranks of :mod:`lgdgcn.train.ranks` if there are any.
+What a network with a structure propagates along is found by every rank for all nodes, from weights
+that are kept for it: so a training that goes on finds the same.
 """
 
 from collections.abc import Sequence
@@ -19,10 +21,12 @@ from lgdgcn.models import NodeModel, NodeOutput, SharpGCN, build
 from lgdgcn.nn import RandomStreams, SharpConv
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sum_of_seen
 from lgdgcn.runtime import set_seed
-from lgdgcn.train.batch_input import BatchInput, check_batchable
+from lgdgcn.train.batch_input import check_batchable
+from lgdgcn.train.batch_source import BatchSource
 from lgdgcn.train.batches import Batch, BatchSampler, Deal, ahead, key_of
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.loss import loss_terms
+from lgdgcn.train.members import with_weights
 from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.targets import Targets
@@ -60,7 +64,7 @@ class BatchTrainer(Trainer):
         self.device = torch.device(device)
         self.ranks = Ranks.current()
         self.rows = GraphRows.of(graph)
-        self._input: BatchInput | None = None
+        self._source = BatchSource(self.rows, member.settings)
         self._train_nodes = graph.train_mask.nonzero().squeeze(1)
         settings = member.settings
         nodes, labelled = self.rows.num_nodes, len(self._train_nodes)
@@ -86,6 +90,7 @@ class BatchTrainer(Trainer):
         if graph.edge_index is None:
             masks = [graph[f"{split}_mask"] for split in ("train", "val", "test")]
             nodes = torch.stack(masks).any(0).nonzero().squeeze(1)
+            self._source.look_at(cast("SharpGCN", trained.model))
             scores = self._scores(trained.model.eval(), nodes).cpu()
             logits = scores.new_zeros(self.rows.num_nodes, scores.size(1))
             return NodeOutput(logits.index_copy_(0, nodes, scores), [])
@@ -127,7 +132,7 @@ class BatchTrainer(Trainer):
         seed = self.members[0].seed
         chosen = self.deal.training(seed, epoch, step, part)
         batch = self._read(
-            self._sampler,
+            self._source.sampler(),
             self.deal.seeds(order, step, part),
             self._train_nodes[chosen],
             key_of(seed, epoch, step, part),
@@ -194,7 +199,8 @@ class BatchTrainer(Trainer):
         chunks = [nodes[low : low + size] for low in range(0, len(nodes), size)]
         own = range(self.ranks.rank, len(chunks), self.ranks.size)
         key, none = key_of(self.members[0].seed, 3), nodes[:0]
-        make = [partial(self._read, self._evaluator, chunks[i], none, key) for i in own]
+        sampler = self._source.sampler(evaluates=True)
+        make = [partial(self._read, sampler, chunks[i], none, key) for i in own]
         found: dict[int, Tensor] = {}
         for number, batch in zip(own, ahead(make), strict=True):
             batch = batch.to(self.device, self.rows.dtype)
@@ -202,7 +208,17 @@ class BatchTrainer(Trainer):
             with batch.subgraph.active(), torch.no_grad():
                 output = network.disentangle(batch.x, batch.edge_index, (), pick)
             found[number] = output.logits
-        return self.ranks.join(found, [len(chunk) for chunk in chunks], self.task.outputs)
+        return self.ranks.join(found, [len(chunk) for chunk in chunks], self.tasks[0].outputs)
+
+    def _find_structure(self, due: list[bool]) -> None:
+        """Keep the present weights, and find with them what is propagated along from now on."""
+        cast("SharpGCN", self.network).remember(int(self.stacked.epoch))
+        self._look_at_network()
+
+    def _look_at_network(self) -> None:
+        """Read batches for the network as it is now."""
+        model = with_weights(self._bare_model(0), self.state(0), "model")
+        self._source.look_at(cast("SharpGCN", model))
 
     # Building
 
@@ -216,11 +232,8 @@ class BatchTrainer(Trainer):
         self.validation = self.validation.to(self.device)
         self.validated = self.validated.to(self.device)
         self.stacked.optimizer.param_groups[0]["step"].mul_(self.deal.steps)
-        settings, saved = self.members[0].settings, self.states[0].weights(_GROUP)
-        assert self._input is not None  # made with the model
-        self._sampler: BatchSampler = self._input.sampler(settings.fan_out)
-        self._evaluator = self._input.sampler(settings.fan_out, evaluates=True)
-        self._loss_edges = -(-settings.fan_out // _LOSS_EDGES)
+        saved = self.states[0].weights(_GROUP)
+        self._loss_edges = -(-self.members[0].settings.fan_out // _LOSS_EDGES)
         rate = max(_LEAST_RATE, 1 / self.deal.steps)
         self._moments = []
         for number, layer in enumerate(cast("Sequence[SharpConv]", self.network.layers)):
@@ -231,8 +244,16 @@ class BatchTrainer(Trainer):
             if own:
                 layer.moments.load(own)
             self._moments.append(layer.moments)
+        self._look_at_network()
 
     def _new_model(self, index: int) -> NodeModel:
+        model = self._bare_model(index)
+        if self.states[index].epoch == 0:  # later weights know the spread of features
+            self._source.look_at(model).begin(model)
+        return model
+
+    def _bare_model(self, index: int) -> SharpGCN:
+        """A model as its seed draws it, which has seen labels, but no features."""
         member, graph, outputs = self.members[index], self.graphs[index], self.tasks[index].outputs
         set_seed(member.seed)
         known = graph.y[graph.train_mask]
@@ -246,7 +267,5 @@ class BatchTrainer(Trainer):
         )
         model = cast("SharpGCN", made).to(self.device, self.rows.dtype)
         model.begin_labels((known if is_set else F.one_hot(known, outputs)).cpu())
-        if self._input is None:
-            self._input = BatchInput.of(self.rows, member.settings, model)
-        self._input.begin(model)
+        model.keep_past()
         return model

@@ -14,22 +14,12 @@ from torch import Tensor
 from lgdgcn import kernels
 from lgdgcn.nn.propagation import SampledPropagator
 from lgdgcn.nn.subgraph import Subgraph
+from lgdgcn.train.drawn_rows import DrawnRows, draw_hops, key_of, rows_of, scale_of
 from lgdgcn.train.graph_rows import GraphRows
 
 __all__ = ["Batch", "BatchSampler", "Deal", "ahead", "key_of"]
 
 T = TypeVar("T")
-
-
-def key_of(*numbers: int) -> int:
-    """Mix whole numbers into one of 64 bits: a key of random numbers (SplitMix64)."""
-    key = 0
-    for number in numbers:
-        key = (key ^ (number % 2**64)) + 0x9E3779B97F4A7C15
-        key = ((key ^ (key >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-        key = ((key ^ (key >> 27)) * 0x94D049BB133111EB) % 2**64
-        key ^= key >> 31
-    return key
 
 
 @dataclass(frozen=True)
@@ -141,6 +131,8 @@ class BatchSampler:
         propagates: Whether the network propagates along the drawn neighbours.
         votes: Whether they vote.
         variance: That of a table of hops ``[N]``, if the features are of one.
+        along: What the network propagates along, if that is not the graph.
+        vote_hops: The first hops, which are those of votes where ``along`` is given.
     """
 
     def __init__(
@@ -152,10 +144,14 @@ class BatchSampler:
         propagates: bool,
         votes: bool,
         variance: Tensor | None = None,
+        along: GraphRows | None = None,
+        vote_hops: int = 0,
     ) -> None:
         self.variance = variance
         self.graph, self.features, self.fan_outs = graph, features, tuple(fan_outs)
         self.propagates, self.votes = propagates, votes
+        self.along = graph if along is None else along
+        self.vote_hops = vote_hops
 
     def batch(
         self,
@@ -182,28 +178,23 @@ class BatchSampler:
         if loss_edges is not None:
             ptr, entry = kernels.sample(graph.row_ptr, seeds, loss_edges, key_of(key, 1))
             nodes, other = kernels.renumber(nodes, graph.column[entry].long())
-            own, scale = _rows_of(ptr, len(entry)), self._scale(seeds, ptr)
+            own, scale = rows_of(ptr, len(entry)), scale_of(graph, seeds, ptr)
             ends, weight = torch.stack([own, other]), scale[own]
         # 2. hop by hop, the rows of the nodes that the last hop has found
-        ptrs, entries, columns = [], [], []
-        done = 0
-        for hop, fan_out in enumerate(self.fan_outs):
-            ptr, entry = kernels.sample(graph.row_ptr, nodes[done:], fan_out, key_of(key, 2, hop))
-            done = len(nodes)
-            nodes, column = kernels.renumber(nodes, graph.column[entry].long())
-            ptrs.append(ptr.diff())
-            entries.append(entry)
-            columns.append(column)
-        counts = torch.cat([*ptrs, seeds.new_zeros(len(nodes) - done)])
-        ptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        entry = torch.cat([*entries, seeds.new_zeros(0)])
-        column = torch.cat([*columns, seeds.new_zeros(0)])
-        scale = self._scale(nodes, ptr)
-        row = _rows_of(ptr, len(entry))
-        voted = torch.stack([column, row]) if self.votes else seeds.new_zeros(2, 0)
+        if self.along is graph:  # along which nodes vote, too
+            nodes, drawn = draw_hops(graph, nodes, self.fan_outs, key)
+            voters = carriers = drawn.of(graph, nodes)
+        else:  # votes are the last that a network does, so they are the first hops
+            hops = self.vote_hops
+            nodes, drawn = draw_hops(graph, nodes, self.fan_outs[:hops], key)
+            nodes, others_drawn = draw_hops(self.along, nodes, self.fan_outs[hops:], key, hops)
+            voters, carriers = drawn.of(graph, nodes), others_drawn.of(self.along, nodes)
+        voted = seeds.new_zeros(2, 0)
+        if self.votes:
+            voted = torch.stack([voters.column, voters.row])
         part = Subgraph(
-            self._propagator(nodes, ptr, row, column, entry, scale),
-            scale,
+            self._propagator(nodes, carriers),
+            voters.scale,
             len(seeds),
             ends,
             weight,
@@ -214,29 +205,16 @@ class BatchSampler:
         )
         return Batch(nodes, self.features(nodes), voted, part, where)
 
-    def _scale(self, nodes: Tensor, ptr: Tensor) -> Tensor:
-        """How many neighbours each drawn one stands for ``[n]``; 1 where none was drawn."""
-        drawn, row_ptr = ptr.diff(), self.graph.row_ptr
-        degree = row_ptr[nodes + 1] - row_ptr[nodes]
-        return torch.where(drawn > 0, degree / drawn.clamp_min(1), 1).to(self.graph.dtype)
-
-    def _propagator(
-        self,
-        nodes: Tensor,
-        ptr: Tensor,
-        row: Tensor,
-        column: Tensor,
-        entry: Tensor,
-        scale: Tensor,
-    ) -> SampledPropagator:
+    def _propagator(self, nodes: Tensor, drawn: DrawnRows) -> SampledPropagator:
         """The drawn rows of the normalised adjacency matrix; the loop at a node is always there."""
+        ptr, row, column, entry, scale = drawn
         if not self.propagates:
             zeros, none, nothing = torch.zeros_like(ptr), column[:0], scale[:0]
             return SampledPropagator(zeros, none, nothing, zeros, none, nothing)
-        root = self.graph.degrees(nodes).rsqrt()
+        root = self.along.degrees(nodes).rsqrt()
         value = root[row] * root[column] * scale[row]
-        if self.graph.weight is not None:
-            value = value * self.graph.weight[entry]
+        if self.along.weight is not None:
+            value = value * self.along.weight[entry]
         # every row begins with the loop
         size = len(nodes)
         row_ptr = ptr + torch.arange(size + 1)
@@ -252,11 +230,6 @@ class BatchSampler:
             torch.from_numpy(turned.data),
         )
         return SampledPropagator(row_ptr, columns, values, *by_column)
-
-
-def _rows_of(ptr: Tensor, entries: int) -> Tensor:
-    """The row of every entry ``[entries]``."""
-    return torch.repeat_interleave(ptr.diff(), output_size=entries)
 
 
 def ahead(make: Sequence[Callable[[], T]], depth: int = 2) -> Iterator[T]:

@@ -222,9 +222,12 @@ class Trainer:
         ]
         if any(due):
             self.network.eval()
-            members = torch.tensor(due, device=self.x.device)
             with self.stacked.averaged():
-                self.network.refresh(self.x, self.edge_index, members)
+                self._find_structure(due)
+
+    def _find_structure(self, due: list[bool]) -> None:
+        """Let the network weigh anew what it propagates along, for members whose time it is."""
+        self.network.refresh(self.x, self.edge_index, torch.tensor(due, device=self.x.device))
 
     # What the host makes of it
 

@@ -32,16 +32,19 @@ def scores_without(graph: LargeGraph, nodes: Tensor, factor: int) -> Tensor:
     """Class scores of some nodes on the graph without the edges of a factor ``[n, C]``.
 
     An edge belongs to its likeliest factor. Only the nodes that have a part in the scores are
-    looked at, and their neighbours, as degrees count: often that is most of the graph.
+    looked at, and their neighbours, as degrees count: often that is most of the graph, and of a
+    network with a structure all of it.
 
     Args:
         graph: The graph.
         nodes: The nodes, ascending ``[n]``.
         factor: Number of the factor, from 0.
     """
-    network = graph.table.network
-    rows = graph.rows
-    near = around(rows.row_ptr, rows.column, nodes, depth_of(network) + 1)
+    network, rows = graph.table.network, graph.rows
+    if network.propagation_graph is None:
+        near = around(rows.row_ptr, rows.column, nodes, depth_of(network) + 1)
+    else:  # latent neighbours may be anywhere, and are found anew
+        near = torch.arange(rows.num_nodes)
     table = unit_table(_without(graph, near, factor), network)
     return table.logits(table.rows(torch.searchsorted(near, nodes)))
 

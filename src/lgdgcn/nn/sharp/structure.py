@@ -8,10 +8,13 @@ from torch import Tensor, nn
 
 from lgdgcn import kernels
 from lgdgcn.nn.propagation import Propagator, normalized_adjacency
+from lgdgcn.nn.sharp.past_weights import PastWeights
 
-__all__ = ["PropagationGraph", "Structure", "structured_adjacency"]
+__all__ = ["REFRESHES", "PropagationGraph", "Structure", "structured_adjacency"]
 
 Structure = Literal["none", "local", "global", "both"]
+
+REFRESHES = 2  # of a graph whose matrix is found from its plain edges
 
 
 @torch.no_grad()
@@ -46,7 +49,8 @@ class PropagationGraph(nn.Module):
     """The matrix that a network propagates along, which it weighs itself from time to time.
 
     It is a buffer, saved with the weights: those were trained for it. Another graph gets its own
-    matrix (:meth:`is_for`).
+    matrix (:meth:`is_for`). Trained in batches of nodes, the network has no matrix but keeps the
+    weights that one was found with (``past``), from which it is found again.
 
     Args:
         structure: ``"local"`` weighs edges by the agreement of their ends, ``"global"`` adds
@@ -63,6 +67,7 @@ class PropagationGraph(nn.Module):
 
     def __init__(self, structure: Structure, neighbours: int, gamma: float) -> None:
         super().__init__()
+        self.past: PastWeights | None = None
         self.is_local = structure in ("local", "both")
         self.neighbours = neighbours if structure in ("global", "both") else 0
         for name in ("row_ptr", "column", "graph_key"):
