@@ -13,10 +13,10 @@ from lgdgcn.data.delimited import has_semicolons
 from lgdgcn.data.edge_types import MOST_TYPES, types_of_cells
 from lgdgcn.data.names import is_index, is_number, warn_of_blanks
 from lgdgcn.data.tables import (
-    DECIMAL_COMMA,
     TEXT_BYTES,
     Room,
     comment_hint,
+    decimal_point,
     read_npz,
     read_rows,
     where,
@@ -214,8 +214,7 @@ def is_weight(cell: str) -> bool:
 
 def _weight(path: Path, line: int, cells: list[str], column: int, commas: bool) -> float:
     cell = cells[column] if column < len(cells) else ""
-    if commas and DECIMAL_COMMA.fullmatch(cell):
-        cell = cell.replace(",", ".")
+    cell = decimal_point(cell) if commas else cell
     if not is_weight(cell):
         raise InputError(
             f"{where(path, line)}: weight is {cell[:50]!r}; give a finite number above 0, or name "

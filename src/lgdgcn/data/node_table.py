@@ -109,7 +109,7 @@ def known_roles(
         given = merged_roles(encoding.roles, given)
     roles = _known_roles(names, given, learning=encoding is None)
     text = {name for name, role in roles.items() if role != "number"}
-    return roles, text | {column.name for column in learnt if column.role != "number"}
+    return roles, text | {c.name for c in learnt if c.role != "number" or c.written}
 
 
 def _of(role: str, roles: Mapping[str, str]) -> list[str]:

@@ -325,6 +325,35 @@ def test_columns_are_read_as_another_graph_was(tmp_path):
         packed.to_data(require_labels=False, encoding=other)
 
 
+def test_a_decimal_comma_is_one_in_a_graph_like_it(tmp_path):
+    edges = "source,target\na,b\n"
+    one = 'id,price\na,"1.234,5"\nb,"2,5 €"\nc,3\n'
+    one = folder(tmp_path / "one", nodes=one, edges=edges)
+    encoding = read_graph(one, require_labels=False).encoding
+    for cells, expected in (
+        ("1.234\nb,7", [1234, 7]),  # plain numbers, were it not for the other graph
+        ('"0,5"\nb,2.5', [0.5, 2.5]),
+        ("oops\nb,", [3, 3]),
+    ):
+        two = folder(tmp_path / "two", nodes=f"id,price\na,{cells}\n", edges=edges)
+        graph, _ = check_same(two, tmp_path / "two.lgd", encoding=encoding)
+        assert graph.x[:, 0].tolist() == expected
+    two = folder(tmp_path / "two", nodes="id,price\na,1.234\nb,7\n", edges=edges)
+    packed = pack(two, tmp_path / "own.lgd", memory="8GB")
+    with pytest.raises(InputError, match=r"packed as numbers.*decimal comma.*--like RUN"):
+        packed.to_data(require_labels=False, encoding=encoding)
+
+
+def test_files_with_commas_and_with_semicolons_are_one_table(tmp_path):
+    place = tmp_path / "g"
+    place.mkdir()
+    (place / "nodes-1.csv").write_text('id,sum,plain\na,"1.234,5",1.5\nb,7,2\n')
+    (place / "nodes-2.csv").write_text("id;sum;plain\nc;2,5;0,5\nd;1.000;3\n")
+    (place / "edges.csv").write_text("source,target\na,b\n")
+    graph = pack(place, tmp_path / "g.lgd", memory="8GB").to_data(require_labels=False)
+    assert graph.x.tolist() == [[1234.5, 1.5], [7, 2], [2.5, 0.5], [1000, 3]]
+
+
 def test_half_precision_and_made_features(tmp_path):
     place = folder(tmp_path / "g", nodes="id,f\nu,1\nv,0.1\n", edges="source,target\nu,v\n")
     graph = pack(place, tmp_path / "h.lgd", memory="8GB", half=True)

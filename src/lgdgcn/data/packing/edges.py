@@ -22,7 +22,7 @@ from lgdgcn.data.packing.engine import Engine, literal
 from lgdgcn.data.packing.node_cells import NodeCells
 from lgdgcn.data.packing.numbers import number
 from lgdgcn.data.packing.table_file import Rows, TableFile, append_rows, is_blank, warn_of_padding
-from lgdgcn.data.tables import DECIMAL_COMMA, comment_hint, where
+from lgdgcn.data.tables import comment_hint, decimal_point, where
 from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = ["EdgeFacts", "load_edges"]
@@ -266,7 +266,7 @@ def _check_weights(engine: Engine, path: Path, commas: bool) -> None:
     doubtful = "weight IS NULL OR NOT CAST(weight AS FLOAT) > 0"
     sql = f"SELECT written, count(*) FROM edges WHERE {doubtful} GROUP BY written ORDER BY 2 DESC"
     for cell, count in islice(engine.rows(sql), 10**6):
-        value = cell.replace(",", ".") if commas and DECIMAL_COMMA.fullmatch(cell) else cell
+        value = decimal_point(cell) if commas else cell
         if not is_weight(value):
             raise InputError(
                 f"{path}: weight is {cell[:50]!r} in {count:,} rows; give a finite number above "
