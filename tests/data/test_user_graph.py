@@ -449,6 +449,16 @@ def test_a_split_of_blanks_is_no_split(tmp_path):
     ]
 
 
+def test_words_for_splits(tmp_path):
+    words = ("Training", "TRAIN", " Validation", "valid", "dev", "Testing", "test ", "")
+    rows = "".join(f"n{i},{i % 2},{i},{split}\n" for i, split in enumerate(words))
+    (tmp_path / "nodes.csv").write_text("id,label,f,split\n" + rows)
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    data = read_graph(tmp_path)
+    masks = (data.train_mask, data.val_mask, data.test_mask)
+    assert [mask.nonzero().flatten().tolist() for mask in masks] == [[0, 1], [2, 3, 4], [5, 6]]
+
+
 def test_a_link_to_nowhere_is_no_missing_table(tmp_path):
     (tmp_path / "edges.csv").write_text("a,b\n")
     (tmp_path / "nodes.csv").symlink_to(tmp_path / "gone.csv")

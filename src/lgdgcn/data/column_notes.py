@@ -53,8 +53,8 @@ def tell_columns(path: Path, found: Sequence[ColumnSummary], encoding: Encoding)
     for role, what in WHAT.items():
         tell(what, (c for c in found if c.role == role), count)
     for name in (c.name for c in found if c.role == "category"):
-        values = {value.strip().lower() for value in encoded[name].values}
-        if {"train", "test"} <= values <= SPLIT_NAMES.keys():
+        parts = {SPLIT_NAMES.get(value.strip().lower(), -1) for value in encoded[name].values}
+        if {0, 2} <= parts <= {0, 1, 2}:  # training and test nodes, and nothing else but a third
             _warn(path, f"column {name[:40]!r} reads like a split; --split COLUMN makes it one")
     empty = (c for c in found if c.role == "ignore" and c.blank == c.rows)
     tell("columns without a value are not used", empty, lambda c: f"{c.blank} blanks")

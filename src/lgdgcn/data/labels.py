@@ -23,11 +23,34 @@ __all__ = [
     "canonical_masks",
     "check_trainable",
     "is_labelled",
+    "split_number",
     "stratified_split",
 ]
 
 SPLITS = ("train", "val", "test")
-SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "": -1}
+SPLIT_NAMES = {
+    **dict.fromkeys(("train", "training"), 0),
+    **dict.fromkeys(("val", "valid", "validation", "validate", "dev", "development"), 1),
+    **dict.fromkeys(("test", "testing"), 2),
+    "": -1,
+}
+
+
+def split_number(cell: str) -> int:
+    """The number of the split that a cell names, in :data:`SPLITS`; -1 if it names none.
+
+    Raises:
+        InputError: It names another one.
+
+    Example:
+        >>> [split_number(cell) for cell in ("Training", " dev ", "")]
+        [0, 1, -1]
+    """
+    number = SPLIT_NAMES.get(cell.strip().lower())
+    if number is None:
+        names = ", ".join(filter(None, SPLIT_NAMES))
+        raise InputError(f"split is {cell[:50]!r}; use train, val, test or nothing (read: {names})")
+    return number
 
 
 class UntrainableError(InputError):

@@ -14,7 +14,7 @@ from lgdgcn.data.columns import FEATURE_ROLES, ColumnSummary, summary
 from lgdgcn.data.encoding import Encoding, fit_column
 from lgdgcn.data.graph_file import merged_roles
 from lgdgcn.data.label_sets import label_sets
-from lgdgcn.data.labels import SPLIT_NAMES, SPLITS
+from lgdgcn.data.labels import SPLITS, split_number
 from lgdgcn.data.names import is_index, label_values, warn_of_blanks
 from lgdgcn.data.tables import Table, read_table
 from lgdgcn.errors import InputError, LGDWarning
@@ -22,7 +22,6 @@ from lgdgcn.errors import InputError, LGDWarning
 __all__ = [
     "LABELS",
     "LABEL_CELLS",
-    "SPLIT_NAMES",
     "check_columns",
     "encoded_table",
     "fitted",
@@ -258,9 +257,8 @@ def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
 def _split_masks(table: Table, column: str) -> dict[str, Any]:
     numbers = np.empty(len(table.lines), dtype=np.int64)
     for row, cell in enumerate(table.text[column]):
-        if cell.strip().lower() not in SPLIT_NAMES:
-            raise InputError(
-                f"{table.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
-            )
-        numbers[row] = SPLIT_NAMES[cell.strip().lower()]
+        try:
+            numbers[row] = split_number(cell)
+        except InputError as error:
+            raise InputError(f"{table.where(row)}: {error}") from None
     return {f"{split}_mask": numbers == i for i, split in enumerate(SPLITS)}

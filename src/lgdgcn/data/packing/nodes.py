@@ -12,12 +12,11 @@ from lgdgcn.data.column_notes import tell_columns, tell_new_values
 from lgdgcn.data.columns import CountedCells, summary
 from lgdgcn.data.encoding import EncodedColumn, Encoding
 from lgdgcn.data.label_sets import label_sets
-from lgdgcn.data.labels import canonical_labels
+from lgdgcn.data.labels import canonical_labels, split_number
 from lgdgcn.data.names import label_values
 from lgdgcn.data.node_table import (
     LABEL_CELLS,
     LABELS,
-    SPLIT_NAMES,
     check_columns,
     fitted,
     label_names,
@@ -191,13 +190,12 @@ def _label_coders(nodes: NodeCells) -> tuple[dict[str, Any], dict[str, Any]]:
         coders["y"] = labels, np.uint8, (len(labels),), _row_coder(known)
         facts = {"label": "multi", "classes": label_names(labels)}
     for name in nodes.of("split"):
-        found = nodes.different(name)
-        for cell, row, _ in found:
-            if cell.strip().lower() not in SPLIT_NAMES:
-                raise InputError(
-                    f"{nodes.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
-                )
-        number = {cell: SPLIT_NAMES[cell.strip().lower()] + 1 for cell, _, _ in found}
+        number = {}
+        for cell, row, _ in nodes.different(name):
+            try:
+                number[cell] = split_number(cell) + 1
+            except InputError as error:
+                raise InputError(f"{nodes.where(row)}: {error}") from None
         coders["split"] = [name], np.uint8, (), _coder(number)
         facts["has_split"] = True
     return coders, facts
