@@ -65,6 +65,7 @@ def test_ids_weights_types_text_and_blanks(tmp_path):
     [
         "a,b\nb,c\nc,a\na,a\n",  # the edges name the nodes
         "source,target\n",
+        "source,target,weight\na,b,1\nb,c,0\nc,d,\nd,a,2\n",  # c is a node
         "target,x,source\nb,1,a\nc,2,b\n",
         "# from the web\n# a b\n\na,b\nb,c\n",
         "a;b\nb;c\n",
@@ -132,6 +133,16 @@ def test_lists_of_edges_without_nodes(tmp_path, edges):
         ("id,f,F\nu,1,2\nv,3,4\n", "source,target\nu,v\n"),
         ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,0\n"),
         ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,x\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,-1\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,nan\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,1e-60\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,\nv,v, \n"),
+        ("id,f\nu,1\nv,2\nw,3\n", "source,target,weight\nu,v,.1\nv,w,.2\nu,w,\nw,u,1e9\n"),
+        ("id;f\nu;1\nv;2\nw;3\n", "source;target;weight\nu;v;0,1\nv;w;0,0\nu;w;\nw;u;3\n"),
+        ("id,f\nu,1\nv,2\nw,3\n", "source,target,weight,type\nu,v,1,x\nv,w,0,y\nw,u,,z\n"),
+        ("id,f\nsource,1\ntarget,2\n", "source,target,weight\nsource,target,0\n"),
+        ("id,split,f\nu,Training,1\nv, DEV ,2\nw,Testing,3\n", "source,target\nu,v\n"),
+        ("id,fold,f\nu,Training,1\nv,DEV,2\nw,Test,3\n", "source,target\nu,v\n"),
         ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,1e300\n"),
         ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,1\nu,v,1e-9\nv,u,16777217\n"),
         ("id,f\nu,1\nv,2\n", "source,target,type\nu,v,\n"),
