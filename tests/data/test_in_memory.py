@@ -326,7 +326,13 @@ def test_columns_of_a_table_can_be_named():
     with pytest.raises(InputError, match="no column 'nummer'; it has 'number', 'label'"):
         from_pandas(nodes, edges, id="nummer")
     with pytest.raises(InputError, match=r"column 'number' has it: id=… names it"):
-        from_pandas(nodes.assign(id=[1, 2, 3], number=["7", "8", "9"]), edges)
+        from_pandas(nodes.assign(id=[1, 2, 3], number=["7", "8", "8"]), edges)
+    with pytest.warns(LGDNote, match=r"^graph/nodes\.csv: column 'number' .*\(id=… names another"):
+        data = from_pandas(nodes.assign(number=["7", "8", "9"]), edges)  # not the index
+    assert data.node_ids == ["7", "8", "9"]
+    assert data.feature_names == ["f", "row"]
+    again = from_pandas(nodes.assign(number=["9", "8", "7"]), edges, like=data)
+    assert again.node_ids == ["9", "8", "7"]
 
 
 def test_money_and_codes_of_a_table():

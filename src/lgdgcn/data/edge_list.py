@@ -36,6 +36,7 @@ __all__ = [
     "read_edges",
     "refuse_doubtful_header",
     "role_column",
+    "some_ends",
     "tell_weights",
     "weight_of",
 ]
@@ -44,6 +45,7 @@ SOURCE = {"source", "src", "from", "u", "source_id", "node1", "citing"}
 TARGET = {"target", "dst", "to", "v", "target_id", "node2", "cited", "dest", "destination"}
 WEIGHT = ("weight", "weights", "edge_weight")
 TYPE = "type"
+SOME_ROWS = 1000  # tell which nodes edges name
 EDGE_BYTES = 140  # at the peak of the work from a row to sorted edges in both directions
 
 
@@ -94,6 +96,22 @@ def read_edges(
     if ids is None:
         warn_of_blanks(path, "nodes", numbers)
     return {**values, "node_ids": list(numbers)}
+
+
+def some_ends(path: Path, delimiter: str = "") -> set[str]:
+    """Nodes that the first edges of a file name; none if it cannot be read, which others say."""
+    if path.suffix == ".npz":
+        return set()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows = read_rows(path, lambda done, share: None, None, delimiter)
+            head = [cells for _, cells in islice(rows, SOME_ROWS)]
+            ends = end_columns(path, head[0]) if head else (0, 1)
+    except InputError:
+        return set()
+    below = head[1:] or head  # the first row may be a header
+    return {cells[i] for cells in below for i in ends if i < len(cells)} - {""}
 
 
 def _read(

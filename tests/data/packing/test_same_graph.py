@@ -100,6 +100,12 @@ def test_lists_of_edges_without_nodes(tmp_path, edges):
         ("id,f\na,1\nb,2\n", "a,b\n"),
         ("id,f\na,1\nb,2\n", "from,to\na,b\n"),
         ("id,f\na,1\nb,2\n", "a,c\n"),
+        ("name,key,f\nx,a,1\ny,b,2\nz,c,3\n", "source,target\na,b\nb,c\n"),
+        ("name,key,f\nx,a,1\ny,b,2\nz,b,3\n", "source,target\na,b\n"),  # b twice
+        ("name,key,f\nx,a,1\ny,,2\nz,c,3\n", "source,target\na,c\n"),  # one without
+        ("name,key,f\na,b,1\nb,c,2\nc,d,3\n", "source,target\na,b\nb,d\n"),  # mostly names
+        ("name;key;f\nx;1,5;1\ny;2,5;2\n", "source;target\n1,5;2,5\n"),
+        (",key,f\n0,a,1\n1,b,2\n", "source,target\na,b\n"),
         ("id,f\n0,1\n1,2\n2,3\n", ",a,b\n0,1,2\n1,0,1\n"),
         ("id,f\n0,1\n1,2\n2,3\n", "row,a,b\n0,1,2\n1,0,1\n"),
         ("Unnamed: 0,f\na,1\nb,2\n", "Unnamed: 0,a1,b1\n0,a,b\n"),
@@ -267,6 +273,16 @@ def test_parquet_values_are_text_as_python_writes_it(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table(edges), tmp_path / "g" / "edges.parquet")
     graph, _ = check_same(tmp_path / "g", tmp_path / "g.lgd")
     assert graph.node_ids == ["1", "2.5"]
+
+
+def test_parquet_columns_that_edges_name(tmp_path):
+    (tmp_path / "g").mkdir()
+    nodes = {"name": ["x", "y", "z"], "key": [1.0, 2.5, 3.0], "f": [1, 2, 3]}
+    pyarrow.parquet.write_table(pyarrow.table(nodes), tmp_path / "g" / "nodes.parquet")
+    edges = {"u": ["1", "2.5"], "v": ["2.5", "3"]}
+    pyarrow.parquet.write_table(pyarrow.table(edges), tmp_path / "g" / "edges.parquet")
+    graph, _ = check_same(tmp_path / "g", tmp_path / "g.lgd")
+    assert graph.node_ids == ["1", "2.5", "3"]
 
 
 def test_several_files_are_one_table(tmp_path):
