@@ -45,8 +45,8 @@ def read_graph(
     ``edges.npz`` holds ``edge_index`` [2, E] with node rows counted from 0, and optionally
     ``edge_weight``, ``edge_type`` and ``edge_type_names``.
 
-    *Nodes* have a header. ``id`` (or node_id, node, name; else the row number from 0; another
-    column where that one, and none of these, holds the nodes that edges name), ``label``
+    *Nodes* have a header. ``id`` (or node_id, node, name; else the row number from 0; but
+    another column where edges name its cells, and not those of this one), ``label``
     (or class, y; or several 0/1 columns ``label:a``, ``label:b``; empty = unlabelled), ``split``
     (train, val, test or empty) are optional; every other column is read by its role, given or
     guessed: see :mod:`~lgdgcn.data.columns` and :mod:`~lgdgcn.data.encoding`.
