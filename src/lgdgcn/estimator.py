@@ -37,7 +37,7 @@ from lgdgcn.data.in_memory import (
     one_split,
     without,
 )
-from lgdgcn.data.labels import is_labelled
+from lgdgcn.data.labels import IDENTIFIER, is_labelled
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.metrics.attribution import routing_entropy
@@ -243,7 +243,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         )
         self._warnings = [*self.result_.warnings, *_factor_warnings(self.trained_, graph)]
         for warning in self._warnings:
-            warnings.warn(warning, LGDWarning, stacklevel=2)
+            if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
+                warnings.warn(warning, LGDWarning, stacklevel=2)
         self._set_learned()
         self._graph, self._given_edges = graph, data.edge_index
         self._reasons: EdgeReasons | None = None

@@ -34,9 +34,12 @@ def test_scaling_and_direction_have_a_line_each(folder):
 
 
 def test_columns_by_other_names_are_pointed_at(folder):
-    call("data", "check", f"{folder}/").refused_last("'a'", "column 'key' has it: --id")
-    outcome = call("data", "check", f"{folder}/", "--id", "key")
-    assert outcome.code == 0, outcome
+    refused = call("data", "check", f"{folder}/", "--id", "age")
+    refused.refused_last("'a'", "column 'key' has it: --id")
+    outcome = call("data", "check", f"{folder}/")
+    assert outcome.err.count("column 'key' is taken as the id") == 1
+    named = call("data", "check", f"{folder}/", "--id", "key")
+    assert (named.code, named.out) == (0, outcome.out)
     assert "labels of nodes cannot be learnt: it has no labels" in outcome.out
     assert "lgdgcn train --task edges" in outcome.out
     assert "column 'part' reads like a split" in outcome.err

@@ -398,7 +398,11 @@ def test_a_file_in_the_way_is_refused_at_once(tmp_path, where):
         ("=1+1,train", "größe,train", None),
         ("=1+1", "plain", None),
         ("train", "val", "train split has no labelled node"),
-        ("train\n", "training\n", "split is 'training'"),
+        (
+            "train\n",
+            "trained\n",
+            "split is 'trained'; use train, val, test or nothing",
+        ),
         ("n5", "n4", "already on line"),
         ("plain,test", ",test", None),
     ],

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from commands.conftest import write_graph
 from commands.runner import call, result_of, train
 from commands.test_explore import page_of
 from commands.test_unrouted import quick_measures
@@ -80,6 +81,20 @@ def test_of_several_seeds_only_what_is_said_of_the_kept_one(tmp_path):
     outcome = call("predict", run, "--out", tmp_path / "p.csv")
     lines = [line for line in outcome.out.splitlines() if line.startswith("warning: ")]
     assert lines == [f"warning: {text}" for text in told]
+
+
+def test_a_label_for_every_node_is_said_once(tmp_path):
+    graph, words = write_graph(tmp_path / "graph"), "the label column looks like an identifier: 24"
+    nodes = (graph / "nodes.csv").read_text().splitlines()
+    names = [f"{line},{name}" for name, line in enumerate(nodes[1:])]
+    (graph / "nodes.csv").write_text("\n".join([f"{nodes[0]},number", *names]))
+    assert call("data", "check", graph, "--label", "number").err.count(words) == 1
+    outcome = train(tmp_path / "run", "--label", "number", graph=graph, epochs=2)
+    assert outcome.code == 0
+    assert (outcome.err.count(words), outcome.out.count(words)) == (1, 0)
+    assert [words in said for said in result_of(tmp_path / "run")["warnings"]][:2] == [True, False]
+    predicted = call("predict", tmp_path / "run")
+    assert (predicted.err + predicted.out).count(words) == 1
 
 
 def test_a_model_without_results_predicts_without_a_word(tmp_path):

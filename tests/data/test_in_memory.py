@@ -326,4 +326,30 @@ def test_columns_of_a_table_can_be_named():
     with pytest.raises(InputError, match="no column 'nummer'; it has 'number', 'label'"):
         from_pandas(nodes, edges, id="nummer")
     with pytest.raises(InputError, match=r"column 'number' has it: id=… names it"):
-        from_pandas(nodes.assign(id=[1, 2, 3], number=["7", "8", "9"]), edges)
+        from_pandas(nodes.assign(id=[1, 2, 3], number=["7", "8", "8"]), edges)
+    with pytest.warns(LGDNote, match=r"^graph/nodes\.csv: column 'number' .*\(id=… names another"):
+        data = from_pandas(nodes.assign(number=["7", "8", "9"]), edges)  # not the index
+    assert data.node_ids == ["7", "8", "9"]
+    assert data.feature_names == ["f", "row"]
+    again = from_pandas(nodes.assign(number=["9", "8", "7"]), edges, like=data)
+    assert again.node_ids == ["9", "8", "7"]
+
+
+def test_money_and_codes_of_a_table():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame(
+        {
+            "id": ["a", "b", "c"],
+            "label": ["x", "y", "x"],
+            "price": ["4833,87 €", "0,5 €", None],
+            "zip": ["00037", "80331", "00037"],
+        }
+    )
+    edges = pandas.DataFrame({"source": ["a"], "target": ["b"]})
+    with pytest.warns(LGDNote) as said:
+        data = from_pandas(nodes, edges)
+    assert data.feature_names == ["price", "price missing", "zip=00037", "zip=80331"]
+    assert data.x[1].tolist() == [0.5, 0, 0, 1]
+    messages = [str(one.message) for one in said]
+    assert any("'4833,87 €' is 4833.87, with a decimal comma" in line for line in messages)
+    assert any("codes and no numbers" in line for line in messages)

@@ -175,6 +175,18 @@ def test_doubtful_splits_warn(y):
         check_trainable(y, ["a", "b"], _masks([0, 2], []))
 
 
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([0, 1, 2, -1], "3 labelled nodes have 3 classes"),
+        ([0, 1, 2, 2], "4 labelled nodes have 3 classes"),
+    ],
+)
+def test_a_class_for_every_node_looks_like_an_identifier(y, words):
+    with pytest.warns(LGDWarning, match=f"the label column looks like an identifier: {words}"):
+        check_trainable(torch.tensor(y), ["a", "b", "c"], _masks([0, 1, 2], [3]))
+
+
 def test_good_labels_are_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

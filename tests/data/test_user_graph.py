@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.data.tables import find_table
-from lgdgcn.data.user_graph import read_graph
+from lgdgcn.data.user_graph import column_summaries, read_graph
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 
@@ -447,6 +447,31 @@ def test_a_split_of_blanks_is_no_split(tmp_path):
         [True, False, False],
         [False, True, False],
     ]
+
+
+def test_a_few_nodes_that_are_not_there_do_not_hide_the_id(tmp_path):
+    rows = "".join(f"Anna,u{i},{i % 2},{i}\n" for i in range(30))
+    (tmp_path / "nodes.csv").write_text("name,user,label,f\n" + rows)
+    edges = "".join(f"u{i},u{i + 1}\n" for i in range(30))
+    (tmp_path / "edges.csv").write_text("source,target\n" + edges)
+    with (
+        pytest.warns(LGDWarning, match="column 'user' is taken as the id"),
+        pytest.raises(InputError, match=r"line 31: unknown node 'u30'"),
+    ):
+        read_graph(tmp_path)
+    (tmp_path / "nodes.csv").write_text("name,user,label,f\n" + rows + "Bob,u30,1,2\n")
+    found = {c.name: c.role for c in column_summaries(tmp_path, {})}
+    assert found == {"name": "category", "user": "id", "label": "label", "f": "number"}
+
+
+def test_words_for_splits(tmp_path):
+    words = ("Training", "TRAIN", " Validation", "valid", "dev", "Testing", "test ", "")
+    rows = "".join(f"n{i},{i % 2},{i},{split}\n" for i, split in enumerate(words))
+    (tmp_path / "nodes.csv").write_text("id,label,f,split\n" + rows)
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\n")
+    data = read_graph(tmp_path)
+    masks = (data.train_mask, data.val_mask, data.test_mask)
+    assert [mask.nonzero().flatten().tolist() for mask in masks] == [[0, 1], [2, 3, 4], [5, 6]]
 
 
 def test_a_link_to_nowhere_is_no_missing_table(tmp_path):

@@ -193,7 +193,7 @@ def test_fault_43_labels_come_back_as_written(tmp_path, labels):
 
 @pytest.mark.filterwarnings("ignore:edge_index was directed")
 @pytest.mark.parametrize(
-    "cell", ["1_0", "\u0661", "0x10", "1,5"], ids=["underscore", "Arabic", "hexadecimal", "comma"]
+    "cell", ["1_0", "\u0661", "0x10", "1,,5"], ids=["underscore", "Arabic", "hexadecimal", "commas"]
 )
 def test_fault_43_feature_cells_are_plain_numbers(tmp_path, cell):
     """A number is written as any writer of CSV does; a cell with other digits counts as blank."""

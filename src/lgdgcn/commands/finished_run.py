@@ -12,6 +12,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.data.packed import is_packed
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
@@ -34,6 +35,7 @@ def told_before() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LGDNote)
         warnings.filterwarnings("ignore", "no split was given", LGDWarning)
+        warnings.filterwarnings("ignore", IDENTIFIER, LGDWarning)  # the run says it
         yield
 
 

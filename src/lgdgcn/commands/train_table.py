@@ -7,6 +7,7 @@ from typing import Any
 
 from lgdgcn.commands.console import out, percent, plain, print_table, print_warning
 from lgdgcn.config import default_variant, preset_note
+from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.models import MODELS
 from lgdgcn.train.scores import METRICS
 
@@ -47,7 +48,8 @@ def print_results(dataset: str, results: list[Result]) -> None:
     for result in results:
         model = f"{_name(result)}: " if len(results) > 1 else ""
         for warning in result.get("warnings", []):
-            print_warning(model + warning)
+            if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
+                print_warning(model + warning)
 
 
 def _print_factors(results: list[Result], seeds: int) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from lgdgcn.data.columns import FEATURE_ROLES, Cells, ColumnSummary, CountedCells
-from lgdgcn.data.encoding import Encoding
+from lgdgcn.data.encoding import EncodedColumn, Encoding
 from lgdgcn.data.labels import SPLIT_NAMES
+from lgdgcn.data.names import as_number, is_number
 from lgdgcn.errors import LGDNote
 
 __all__ = ["listed", "tell_columns", "tell_new_values"]
@@ -42,11 +43,18 @@ def tell_columns(path: Path, found: Sequence[ColumnSummary], encoding: Encoding)
         if names := [(column.name, count(column)) for column in some]:
             _warn(path, f"{what}: {listed(names)}")
 
+    tell(
+        "columns of digits are codes and no numbers, since some begin with 0",
+        (c for c in found if c.code),
+        lambda c: f"such as {c.example[:30]!r}",
+    )
+    signed = (c for c in found if c.role == "number" and c.example and not is_number(c.example))
+    tell("numbers are read as they are written", signed, lambda c: _read_as(c, encoded[c.name]))
     for role, what in WHAT.items():
         tell(what, (c for c in found if c.role == role), count)
     for name in (c.name for c in found if c.role == "category"):
-        values = {value.strip().lower() for value in encoded[name].values}
-        if {"train", "test"} <= values <= SPLIT_NAMES.keys():
+        parts = {SPLIT_NAMES.get(value.strip().lower(), -1) for value in encoded[name].values}
+        if {0, 2} <= parts <= {0, 1, 2}:  # training and test nodes, and nothing else but a third
             _warn(path, f"column {name[:40]!r} reads like a split; --split COLUMN makes it one")
     empty = (c for c in found if c.role == "ignore" and c.blank == c.rows)
     tell("columns without a value are not used", empty, lambda c: f"{c.blank} blanks")
@@ -86,6 +94,12 @@ def tell_new_values(
 
 def _unfit(count: int, role: str, example: str) -> str:
     return f"{count} no {role}, such as {example[:30]!r}"
+
+
+def _read_as(column: ColumnSummary, encoded: EncodedColumn) -> str:
+    value = as_number(column.example, encoded.written)
+    form = ", with a decimal comma" if encoded.written else ""
+    return f"{column.example.strip()[:30]!r} is {value or 0:.12g}{form}"
 
 
 def _warn(path: Path, message: str) -> None:

@@ -6,7 +6,7 @@ guessed here from its cells.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lgdgcn.data.names import as_number, is_missing
+from lgdgcn.data.names import as_number, is_code, is_missing, is_number, number_form
 
 __all__ = [
     "FEATURE_ROLES",
@@ -28,6 +28,7 @@ __all__ = [
     "numbers_of",
     "parser",
     "summary",
+    "written_form",
 ]
 
 FEATURE_ROLES = ("number", "boolean", "category", "date", "words")
@@ -58,8 +59,9 @@ class ColumnSummary:
         rows: How many cells it has.
         blank: How many of them are empty or say so, as NA does.
         odd: How many are something else than the role asks for, and count as blank.
-        example: A cell that is neither.
+        example: A cell that is neither; in a column of numbers, one with signs or separators.
         odd_example: An odd cell.
+        code: Whether its digits are no number, since some begin with 0.
     """
 
     name: str
@@ -69,6 +71,7 @@ class ColumnSummary:
     odd: int = 0
     example: str = ""
     odd_example: str = ""
+    code: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,11 @@ class CountedCells:
         known = [cell for cell in cells if not is_missing(cell)]
         return cls(Counter(known).items(), known[:HEAD], len(cells))
 
+    @property
+    def texts(self) -> Iterator[str]:
+        """Every different cell that is not blank, once."""
+        return (cell for cell, _ in self.values)
+
     @cached_property
     def known(self) -> int:
         """How many cells are not blank."""
@@ -104,7 +112,7 @@ def summary(name: str, cells: Cells | CountedCells, role: str | None = None) -> 
     Example:
         >>> summary("age", ["31", "", "unknown", "47", "25"])
         ColumnSummary(name='age', role='number', rows=5, blank=1, odd=1, example='31', \
-odd_example='unknown')
+odd_example='unknown', code=False)
     """
     if isinstance(cells, np.ndarray):
         there = ~np.isnan(cells)
@@ -113,16 +121,18 @@ odd_example='unknown')
         role = role or ("number" if there.any() else "ignore")
         return ColumnSummary(name, role, len(cells), blank, 0, example)
     counted = cells if isinstance(cells, CountedCells) else CountedCells.of(cells)
+    code = role is None and is_code(counted.texts)
     role = role or _guessed(counted)
-    parse = parser(role, date_format(counted) if role == "date" else "")
-    odd, example, odd_example = 0, "", ""
+    parse = parser(role, written_form(role, counted))
+    odd, example, odd_example, plain = 0, "", "", True
     for cell, count in counted.values:
         fits = parse is None or parse(cell) is not None
         odd += 0 if fits else count
-        example = example or (cell if fits else "")
+        if fits and (not example or (role == "number" and plain and not is_number(cell))):
+            example, plain = cell, is_number(cell)
         odd_example = odd_example or ("" if fits else cell)
     blank = counted.rows - counted.known
-    return ColumnSummary(name, role, counted.rows, blank, odd, example, odd_example)
+    return ColumnSummary(name, role, counted.rows, blank, odd, example, odd_example, code)
 
 
 def _guessed(cells: CountedCells) -> str:
@@ -138,8 +148,12 @@ def _guessed(cells: CountedCells) -> str:
         values += 1
         words += count * len(cell.split())
         longest = max(longest, len(cell))
-    numbers = 1 - others / known
-    if numbers >= ENOUGH_NUMBERS or (numbers >= 0.5 and other_values <= 3):
+    numbers = 0 if is_code(cells.texts) else 1 - others / known
+    if (
+        number_form(cells.texts)
+        or numbers >= ENOUGH_NUMBERS
+        or (numbers >= 0.5 and other_values <= 3)
+    ):
         return "number"
     if all(cell.strip().lower() in BOOLEANS for cell, _ in cells.values):
         return "boolean"
@@ -167,13 +181,20 @@ def parser(role: str, written: str = "") -> Callable[[str], float | None] | None
 
     Args:
         role: A role; those that are no numbers have no such function.
-        written: The format of dates.
+        written: The format of dates, or the form of numbers.
     """
     if role == "number":
-        return as_number
+        return partial(as_number, form=written)
     if role == "boolean":
         return lambda cell: BOOLEANS.get(cell.strip().lower())
     return partial(_days, written=written) if role == "date" else None
+
+
+def written_form(role: str, cells: CountedCells) -> str:
+    """How the cells of a column are written: the format of dates, the form of numbers."""
+    if role == "date":
+        return date_format(cells) or "iso"
+    return number_form(cells.texts) if role == "number" else ""
 
 
 def numbers_of(cells: Cells, role: str, written: str = "") -> np.ndarray[Any, Any]:

@@ -1,8 +1,9 @@
 """A table of edges: which nodes it joins, and whether its first row is a header."""
 
+import math
 import warnings
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,15 @@ from lgdgcn.data.delimited import has_semicolons
 from lgdgcn.data.edge_types import MOST_TYPES, types_of_cells
 from lgdgcn.data.names import is_index, is_number, warn_of_blanks
 from lgdgcn.data.tables import (
-    DECIMAL_COMMA,
     TEXT_BYTES,
     Room,
     comment_hint,
+    decimal_point,
     read_npz,
     read_rows,
     where,
 )
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError, LGDNote, LGDWarning
 from lgdgcn.progress import long_work
 
 __all__ = [
@@ -32,16 +33,19 @@ __all__ = [
     "extra_columns_note",
     "index_columns",
     "is_header",
-    "is_weight",
     "read_edges",
     "refuse_doubtful_header",
     "role_column",
+    "some_ends",
+    "tell_weights",
+    "weight_of",
 ]
 
 SOURCE = {"source", "src", "from", "u", "source_id", "node1", "citing"}
 TARGET = {"target", "dst", "to", "v", "target_id", "node2", "cited", "dest", "destination"}
 WEIGHT = ("weight", "weights", "edge_weight")
 TYPE = "type"
+SOME_ROWS = 1000  # tell which nodes edges name
 EDGE_BYTES = 140  # at the peak of the work from a row to sorted edges in both directions
 
 
@@ -76,7 +80,8 @@ def read_edges(
     Returns:
         ``edge_index`` [2, E], ``node_ids`` except from an npz file, ``edge_weight`` [E] where
         there is one, and ``edge_type`` [E, T] with ``edge_type_names`` where there is a column
-        ``type``: blank where it is not known, several types divided by semicolons.
+        ``type``: blank where it is not known, several types divided by semicolons. An edge without
+        a weight gets the mean of the others, and one of weight 0 is left out.
     """
     if path.suffix == ".npz":
         arrays = read_npz(path)
@@ -91,6 +96,22 @@ def read_edges(
     if ids is None:
         warn_of_blanks(path, "nodes", numbers)
     return {**values, "node_ids": list(numbers)}
+
+
+def some_ends(path: Path, delimiter: str = "") -> set[str]:
+    """Nodes that the first edges of a file name; none if it cannot be read, which others say."""
+    if path.suffix == ".npz":
+        return set()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rows = read_rows(path, lambda done, share: None, None, delimiter)
+            head = [cells for _, cells in islice(rows, SOME_ROWS)]
+            ends = end_columns(path, head[0]) if head else (0, 1)
+    except InputError:
+        return set()
+    below = head[1:] or head  # the first row may be a header
+    return {cells[i] for cells in below for i in ends if i < len(cells)} - {""}
 
 
 def _read(
@@ -113,6 +134,7 @@ def _read(
     weight_at = None if header is None else role_column(path, header[1], WEIGHT, "weights")
     type_at = None if header is None else role_column(path, header[1], (TYPE,), "types")
     flat, weights, extra, room = array("q"), array("f"), False, Room(path)
+    zeros = 0
     type_cells: dict[str, int] = {}  # every different cell, with its number
     types = array("q")
     names = None if header is None else header[1]
@@ -120,8 +142,9 @@ def _read(
     commas = path.suffix != ".parquet" and has_semicolons(path, delimiter)
     for line, cells in chain(head, rows):
         room.take(EDGE_BYTES)
+        extra = extra or len(cells) > most
         try:
-            flat.extend((numbers[cells[first]], numbers[cells[second]]))
+            ends = [numbers[cells[first]], numbers[cells[second]]]
         except (IndexError, KeyError):
             pair = cells[first : first + 1] + cells[second : second + 1]
             if len(pair) < 2 or not all(name.strip() for name in pair):
@@ -129,20 +152,23 @@ def _read(
                     f"{where(path, line)}: {len(cells)} cells ({', '.join(cells)[:50]!r}); "
                     f"an edge needs a source and a target{comment_hint(cells)}"
                 ) from None
-            if not growing:
-                flat.extend([_number(path, line, name, numbers, nodes) for name in pair])
-            for name in pair if growing else ():
-                if name not in numbers:
-                    room.left -= TEXT_BYTES + len(name)
-                flat.append(numbers.setdefault(name, len(numbers)))
+            if growing:
+                room.left -= sum(TEXT_BYTES + len(name) for name in {*pair} - numbers.keys())
+                ends = [numbers.setdefault(name, len(numbers)) for name in pair]
+            else:
+                ends = [_number(path, line, name, numbers, nodes) for name in pair]
         if weight_at is not None:
-            weights.append(_weight(path, line, cells, weight_at, commas))
+            weight = _weight(path, line, cells, weight_at, commas)
+            if weight == 0:
+                zeros += 1
+                continue
+            weights.append(weight)
+        flat.extend(ends)
         if type_at is not None:
             cell = cells[type_at] if type_at < len(cells) else ""
             if cell not in type_cells:
                 room.left -= TEXT_BYTES + len(cell)
             types.append(type_cells.setdefault(cell, len(type_cells)))
-        extra = extra or len(cells) > most
     if extra:
         known = weight_at is not None, type_at is not None
         message = extra_columns_note(path, *known, names, (first, second))
@@ -154,7 +180,11 @@ def _read(
         )
     values: dict[str, Any] = {"edge_index": edges.T}
     if weight_at is not None:
-        values["edge_weight"] = np.array(weights, dtype=np.float32)
+        found = np.array(weights, dtype=np.float32)
+        blank = np.isnan(found)
+        counts = int(blank.sum()), int((~blank).sum())
+        found[blank] = tell_weights(path, *counts, map(float, found[~blank]), zeros)
+        values["edge_weight"] = found
     if type_at is not None:
         values |= _types(path, list(type_cells), np.array(types))
     return values
@@ -207,21 +237,63 @@ def role_column(path: Path, names: list[str], wanted: tuple[str, ...], what: str
     return found[0] if found else None
 
 
-def is_weight(cell: str) -> bool:
-    """Whether a cell is a number above 0 that float32 holds."""
-    return is_number(cell, finite=True) and bool(np.float32(float(cell)) > 0)
+def weight_of(cell: str) -> float | None:
+    """The weight that a cell holds, NaN for a blank; ``None`` if it is none that float32 holds.
+
+    Example:
+        >>> [weight_of(cell) for cell in ("2.5", "0", " ", "-1", "nan", "1e-60")]
+        [2.5, 0.0, nan, None, None, None]
+    """
+    if not cell.strip():
+        return math.nan
+    if not is_number(cell, finite=True):
+        return None
+    weight = float(cell)
+    return weight if weight == 0 or np.float32(weight) > 0 else None
+
+
+def tell_weights(path: Path, blank: int, given: int, others: Iterable[float], zeros: int) -> float:
+    """Say what is done with edges that have no weight, or weight 0.
+
+    An edge without a weight gets the mean of the others: 1 would be much or little, depending on
+    the unit. The sum is exact, so that it does not depend on the order of the edges.
+
+    Args:
+        path: The (first) file.
+        blank: How many have none.
+        given: How many have one above 0.
+        others: These weights, as float32 holds them.
+        zeros: How many have weight 0.
+
+    Returns:
+        The weight of an edge that has none.
+    """
+    mean = 1.0
+    if blank:
+        mean = math.fsum(others) / given if given else 1.0
+        how = f"the mean of the others, {mean:.6g}" if given else "1, as none is given"
+        message = f"{path}: {_edges(blank)} no weight: it is taken as {how}"
+        warnings.warn(message, LGDNote, stacklevel=5)
+    if zeros:
+        message = f"{path}: {_edges(zeros)} weight 0: left out"
+        warnings.warn(message, LGDWarning, stacklevel=5)
+    return mean
+
+
+def _edges(count: int) -> str:
+    return f"{count:,} edges have" if count != 1 else "1 edge has"
 
 
 def _weight(path: Path, line: int, cells: list[str], column: int, commas: bool) -> float:
     cell = cells[column] if column < len(cells) else ""
-    if commas and DECIMAL_COMMA.fullmatch(cell):
-        cell = cell.replace(",", ".")
-    if not is_weight(cell):
+    cell = decimal_point(cell) if commas else cell
+    weight = weight_of(cell)
+    if weight is None:
         raise InputError(
             f"{where(path, line)}: weight is {cell[:50]!r}; give a finite number above 0, or name "
             "the column otherwise"
         )
-    return float(cell)
+    return weight
 
 
 def _number(

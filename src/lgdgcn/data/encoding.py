@@ -1,7 +1,7 @@
 """Columns of a table as features: learnt on one graph, and the same for every graph after it.
 
 =========  ============================================================================
-number     as it is
+number     as it is, also where people wrote it: 4833,87 €, $1,200.50, 12 %
 boolean    1 or 0
 date       days since 1970
 category   one column per frequent value, one for all others
@@ -25,10 +25,10 @@ from lgdgcn.data.columns import (
     ROLES,
     Cells,
     CountedCells,
-    date_format,
     kept_values,
     numbers_of,
     parser,
+    written_form,
 )
 from lgdgcn.data.names import is_missing
 from lgdgcn.errors import InputError
@@ -52,7 +52,7 @@ class EncodedColumn:
         marked: Whether a column of its own marks the blanks.
         values: The values of a category that have columns of their own.
         grouped: Whether its other values share a column.
-        written: The format of its dates.
+        written: The format of its dates, or the form of its numbers.
     """
 
     name: str
@@ -216,7 +216,7 @@ def fit_column(name: str, role: str, cells: Cells | CountedCells) -> EncodedColu
         values, rows = kept_values(counted), counted.rows
         grouped = sum(1 for _ in counted.values) > len(values)
         return EncodedColumn(name, role, 0.0, counted.known < rows, tuple(values), grouped)
-    written = (date_format(counted) or "iso") if role == "date" else ""
+    written = written_form(role, counted)
     numbers, counts = _counted_numbers(counted, role, written)
     if not len(numbers):
         found = next((cell[:50] for cell, _ in counted.values), "")

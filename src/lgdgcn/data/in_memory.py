@@ -187,6 +187,7 @@ def _read(
     for one in caught:
         said = str(one.message).replace(hidden, "")
         said = said.replace("--features text:COLUMN makes", "words=[COLUMN] makes")
+        said = said.replace("(--id names another)", "(id=… names another)")
         warnings.warn(said, one.category, stacklevel=3)
     if not any(graph[mask].any() for mask in MASKS):  # none is named: fit makes a split
         for mask in MASKS:

@@ -16,18 +16,45 @@ from torch import Tensor
 from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = [
+    "IDENTIFIER",
     "SPLITS",
     "SPLIT_NAMES",
     "UntrainableError",
     "canonical_labels",
     "canonical_masks",
     "check_trainable",
+    "identifier_warning",
     "is_labelled",
+    "split_number",
     "stratified_split",
 ]
 
 SPLITS = ("train", "val", "test")
-SPLIT_NAMES = {"train": 0, "val": 1, "valid": 1, "validation": 1, "test": 2, "": -1}
+IDENTIFIER = "the label column looks like an identifier"  # begins the sentence
+_NODES_OF_A_CLASS = 1.5  # on average; fewer are no classes
+SPLIT_NAMES = {
+    **dict.fromkeys(("train", "training"), 0),
+    **dict.fromkeys(("val", "valid", "validation", "validate", "dev", "development"), 1),
+    **dict.fromkeys(("test", "testing"), 2),
+    "": -1,
+}
+
+
+def split_number(cell: str) -> int:
+    """The number of the split that a cell names, in :data:`SPLITS`; -1 if it names none.
+
+    Raises:
+        InputError: It names another one.
+
+    Example:
+        >>> [split_number(cell) for cell in ("Training", " dev ", "")]
+        [0, 1, -1]
+    """
+    number = SPLIT_NAMES.get(cell.strip().lower())
+    if number is None:
+        names = ", ".join(filter(None, SPLIT_NAMES))
+        raise InputError(f"split is {cell[:50]!r}; use train, val, test or nothing (read: {names})")
+    return number
 
 
 class UntrainableError(InputError):
@@ -261,6 +288,30 @@ def stratified_split(y: Tensor, seed: int = 0) -> dict[str, Tensor]:
     return masks
 
 
+def identifier_warning(y: Tensor) -> str | None:
+    """Say in one sentence that labels look like an identifier: nearly every node has its own.
+
+    Args:
+        y: Labels in canonical form.
+
+    Example:
+        >>> identifier_warning(torch.tensor([0, 1, 2, 3, -1]))
+        'the label column looks like an identifier: 4 labelled nodes have 4 classes; name another \
+column with --label'
+        >>> identifier_warning(torch.tensor([0, 1, 1, 0]))
+    """
+    if y.dim() != 1:
+        return None
+    labels = y[is_labelled(y)]
+    classes = len(torch.unique(labels))
+    if len(labels) >= _NODES_OF_A_CLASS * classes:
+        return None
+    return (
+        f"{IDENTIFIER}: {len(labels):,} labelled nodes have {classes:,} classes; "
+        "name another column with --label"
+    )
+
+
 def check_trainable(y: Tensor, classes: list[Any], masks: Mapping[str, Tensor]) -> None:
     """Refuse labels and splits nothing can be learned from, warn about doubtful ones."""
     train, labelled = masks["train_mask"], is_labelled(y)
@@ -269,6 +320,8 @@ def check_trainable(y: Tensor, classes: list[Any], masks: Mapping[str, Tensor]) 
             f"y holds a single class ({_shown(classes[int(found[0])])}); "
             "classification needs at least two, and -1 means unlabelled"
         )
+    if (identifier := identifier_warning(y)) is not None:
+        warnings.warn(identifier, LGDWarning, stacklevel=3)
     if not train.any():
         raise UntrainableError(
             "the train split has no labelled node; put labelled nodes into train_mask"

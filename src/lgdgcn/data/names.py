@@ -3,7 +3,7 @@
 import math
 import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,33 @@ import numpy as np
 
 from lgdgcn.errors import InputError, LGDWarning
 
-__all__ = ["as_number", "is_index", "is_missing", "is_number", "label_values", "warn_of_blanks"]
+__all__ = [
+    "CODE",
+    "COMMA",
+    "DECIMAL_COMMA",
+    "as_number",
+    "is_code",
+    "is_index",
+    "is_missing",
+    "is_number",
+    "label_values",
+    "number_form",
+    "warn_of_blanks",
+]
 
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 WRITTEN = re.compile(
     r"\s*(?P<sign>[+-])?[$€£¥]?\s?(?P<digits>[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?|[0-9]+(\.[0-9]+)?)"
     r"\s?[%$€£¥]?\s*"
 )
+COMMA_NUMBER = re.compile(  # the same where a comma stands before the decimals, a dot in thousands
+    r"\s*(?P<sign>[+-])?[$€£¥]?\s?"
+    r"(?P<whole>[0-9]{1,3}([. \u00a0\u202f][0-9]{3})+|[0-9]+)(,(?P<decimals>[0-9]+))?"
+    r"\s?[%$€£¥]?\s*"
+)
+DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?\s*")
+CODE = re.compile(r"[0-9]{2,}")
+COMMA = ","  # the form of numbers in which it stands before the decimals
 COUNTED = re.compile(r"[0-9]+(\.0*)?|-1(\.0*)?")  # 3, 007, 3.0, and -1 for unlabelled
 
 
@@ -60,18 +80,67 @@ def is_number(cell: str, finite: bool = False) -> bool:
         return not finite or bool(np.isfinite(np.float32(float(cell))))
 
 
-def as_number(cell: str) -> float | None:
+def as_number(cell: str, form: str = "") -> float | None:
     """Read a cell as a finite number, also where people wrote it: with signs or thousands.
+
+    Args:
+        cell: The cell.
+        form: What :func:`number_form` says of its column.
 
     Example:
         >>> [as_number(cell) for cell in ("-2.5", "$1,200.50", "15 %", "1,2", "3 km")]
         [-2.5, 1200.5, 15.0, None, None]
+        >>> [as_number(cell, COMMA) for cell in ("4833,87 €", "1.234,5", "1.234", "1.5")]
+        [4833.87, 1234.5, 1234.0, 1.5]
     """
+    if form == COMMA and (written := COMMA_NUMBER.fullmatch(cell)):
+        whole = re.sub("[^0-9]", "", written["whole"])
+        cell = f"{written['sign'] or ''}{whole}.{written['decimals'] or 0}"
     if not is_number(cell):
         if not (written := WRITTEN.fullmatch(cell)):
             return None
         cell = (written["sign"] or "") + written["digits"].replace(",", "")
     return float(cell) if is_number(cell, finite=True) else None
+
+
+def number_form(cells: Iterable[str]) -> str:
+    """How the numbers of a column are written: :data:`COMMA` where decimals follow a comma.
+
+    That is so where every cell can be read in this way, and one in no other: ``4833,87 €``. Where
+    all commas have three digits behind them, as in ``1,234``, they divide thousands.
+
+    Args:
+        cells: The cells that are not blank.
+
+    Example:
+        >>> number_form(["1,234", "2,5"]), number_form(["1,234"]), number_form(["2,5", "1.5"])
+        (',', '', '')
+    """
+    shown = False
+    for cell in cells:
+        if not COMMA_NUMBER.fullmatch(cell):
+            return ""
+        # 030 123 456 has neither: it may be anything
+        shown = shown or (as_number(cell) is None and re.search("[,%$€£¥]", cell) is not None)
+    return COMMA if shown else ""
+
+
+def is_code(cells: Iterable[str]) -> bool:
+    """Whether a column holds codes rather than numbers: digits, equally many, a 0 in front.
+
+    Args:
+        cells: The cells that are not blank.
+
+    Example:
+        >>> is_code(["00037", "80331"]), is_code(["0", "1"]), is_code(["2001", "2002"])
+        (True, False, False)
+    """
+    length, zero = 0, False
+    for cell in cells:
+        if not CODE.fullmatch(cell) or len(cell) != (length or len(cell)):
+            return False
+        length, zero = len(cell), zero or cell[0] == "0"
+    return zero
 
 
 def label_values(

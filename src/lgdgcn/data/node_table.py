@@ -1,7 +1,7 @@
 """A table of nodes: their ids, labels and split, and every other column by its role."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -14,15 +14,15 @@ from lgdgcn.data.columns import FEATURE_ROLES, ColumnSummary, summary
 from lgdgcn.data.encoding import Encoding, fit_column
 from lgdgcn.data.graph_file import merged_roles
 from lgdgcn.data.label_sets import label_sets
-from lgdgcn.data.labels import SPLIT_NAMES, SPLITS
+from lgdgcn.data.labels import SPLITS, split_number
 from lgdgcn.data.names import is_index, label_values, warn_of_blanks
+from lgdgcn.data.other_id import OtherId, other_id, tell_other_id
 from lgdgcn.data.tables import Table, read_table
 from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = [
     "LABELS",
     "LABEL_CELLS",
-    "SPLIT_NAMES",
     "check_columns",
     "encoded_table",
     "fitted",
@@ -41,7 +41,11 @@ LABEL_CELLS |= dict.fromkeys(("", "-1", "-1.0"), np.nan)  # not known
 
 
 def read_nodes(
-    path: Path, given: Mapping[str, str], encoding: Encoding | None = None, delimiter: str = ""
+    path: Path,
+    given: Mapping[str, str],
+    encoding: Encoding | None = None,
+    delimiter: str = "",
+    ends: Collection[str] = (),
 ) -> dict[str, Any]:
     """Everything a csv, tsv or parquet file says of the nodes, under the names ``canonical`` knows.
 
@@ -50,12 +54,16 @@ def read_nodes(
         given: The roles of columns that the user has named.
         encoding: How a trained model's graph was encoded; learnt from this table if ``None``.
         delimiter: What divides the cells of a text file; by default the file tells.
+        ends: Some nodes that edges name: they tell which column is the id, where it is not given.
 
     Returns:
         ``node_ids``; ``y``, ``classes`` and masks where there are such columns; ``x`` with
         ``feature_names`` and ``encoding``; and ``node_text``, free text by the column's name.
     """
-    table, roles = _read(path, given, encoding, delimiter)
+    table, roles, other = _read(path, given, encoding, delimiter, ends)
+    if other is not None:
+        tell_other_id(path, other)
+        given = other.roles(given)
     if not table.lines:
         raise InputError(f"{path} has no nodes, only the names of columns; add a line for each")
     values: dict[str, Any] = {"node_ids": node_ids(table, _of("id", roles))}
@@ -80,16 +88,22 @@ def label_names(columns: list[str]) -> list[str]:
     return [name[prefix:] if name.lower().startswith(LABELS) else name for name in columns]
 
 
-def summaries(path: Path, given: Mapping[str, str], delimiter: str = "") -> list[ColumnSummary]:
-    """What each column of a nodes table is taken for."""
-    table, roles = _read(path, given, None, delimiter)
+def summaries(
+    path: Path, given: Mapping[str, str], delimiter: str = "", ends: Collection[str] = ()
+) -> list[ColumnSummary]:
+    """What each column of a nodes table is taken for; the arguments are those of `read_nodes`."""
+    table, roles, _ = _read(path, given, None, delimiter, ends)
     return [summary(name, cells, roles.get(name)) for name, cells in table.columns.items()]
 
 
 def _read(
-    path: Path, given: Mapping[str, str], encoding: Encoding | None, delimiter: str
-) -> tuple[Table, dict[str, str]]:
-    """The table, and the roles that are known without a look at the cells."""
+    path: Path,
+    given: Mapping[str, str],
+    encoding: Encoding | None,
+    delimiter: str,
+    ends: Collection[str] = (),
+) -> tuple[Table, dict[str, str], OtherId | None]:
+    """The table, the roles of its columns that are known, and another id than its name tells."""
     roles: dict[str, str] = {}
 
     def text_columns(names: list[str]) -> set[str]:
@@ -97,7 +111,17 @@ def _read(
         roles.update(known)
         return text
 
-    return read_table(path, text_columns, delimiter), roles
+    table = read_table(path, text_columns, delimiter)
+    if encoding is not None or "id" in given.values():
+        return table, roles, None
+    own = _of("id", roles)
+    known = set(table.text[own[0]] if own else map(str, range(len(table.lines))))
+    other = other_id([path], roles, given, ends, known, delimiter)
+    if other is None:
+        return table, roles, None
+    del table  # before the next one takes its room
+    table, roles, _ = _read(path, other.roles(given), None, delimiter)
+    return table, roles, other
 
 
 def known_roles(
@@ -109,7 +133,7 @@ def known_roles(
         given = merged_roles(encoding.roles, given)
     roles = _known_roles(names, given, learning=encoding is None)
     text = {name for name, role in roles.items() if role != "number"}
-    return roles, text | {column.name for column in learnt if column.role != "number"}
+    return roles, text | {c.name for c in learnt if c.role != "number" or c.written}
 
 
 def _of(role: str, roles: Mapping[str, str]) -> list[str]:
@@ -258,9 +282,8 @@ def _label_matrix(table: Table, columns: list[str]) -> np.ndarray[Any, Any]:
 def _split_masks(table: Table, column: str) -> dict[str, Any]:
     numbers = np.empty(len(table.lines), dtype=np.int64)
     for row, cell in enumerate(table.text[column]):
-        if cell.strip().lower() not in SPLIT_NAMES:
-            raise InputError(
-                f"{table.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
-            )
-        numbers[row] = SPLIT_NAMES[cell.strip().lower()]
+        try:
+            numbers[row] = split_number(cell)
+        except InputError as error:
+            raise InputError(f"{table.where(row)}: {error}") from None
     return {f"{split}_mask": numbers == i for i, split in enumerate(SPLITS)}

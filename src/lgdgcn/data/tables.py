@@ -5,7 +5,6 @@ but ``InputError``.
 """
 
 import os
-import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Container, Iterator
@@ -16,13 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lgdgcn.data.delimited import has_semicolons, read_delimited
-from lgdgcn.data.names import is_missing, is_number
+from lgdgcn.data.names import CODE, DECIMAL_COMMA, is_missing, is_number, number_form
 from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import available_memory, gibibytes
 
 __all__ = [
-    "DECIMAL_COMMA",
     "SUFFIXES",
     "TEXT_BYTES",
     "TEXT_SUFFIXES",
@@ -30,6 +28,7 @@ __all__ = [
     "Table",
     "check_names",
     "comment_hint",
+    "decimal_point",
     "find_table",
     "holds",
     "is_infinite",
@@ -43,8 +42,6 @@ TEXT_SUFFIXES = (".csv", ".csv.gz", ".csv.zst", ".tsv", ".tsv.gz", ".tsv.zst")
 SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".npz")
 MAX_BYTES = 1 << 30  # of the arrays in an npz file, unpacked
 TEXT_BYTES = 200  # of a cell kept as text, beside its characters: in lists and dictionaries
-
-DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?\s*")
 
 Matrix = np.ndarray[Any, np.dtype[np.float32]]
 
@@ -124,8 +121,9 @@ def read_table(
 ) -> Table:
     """Read a csv, tsv or parquet file whose first line names its columns.
 
-    Columns in which every cell is a number or blank become numbers. Only the end of the file tells
-    which columns these are: where a cell is anything else, the file is read a second time.
+    Columns in which every cell is a number or blank become numbers, unless they are codes
+    (:func:`~lgdgcn.data.names.is_code`). Only the end of the file tells which columns these are:
+    where a cell is anything else, the file is read a second time.
 
     Args:
         path: The file.
@@ -165,8 +163,6 @@ def _read_table(
             )
         given = check_names(path, names, text_columns)
         chosen = given | known_words
-        with_commas = [i for i in range(len(names)) if names[i] not in given]
-        with_commas = with_commas if options.decimal_commas else []
         text_at = [(names[i], i) for i in range(len(names)) if names[i] in chosen]
         number_at = [i for i in range(len(names)) if names[i] not in chosen]
         text: dict[str, list[str]] = {name: [] for name, _ in text_at}
@@ -174,6 +170,8 @@ def _read_table(
         lines: list[int] = []
         words: set[str] = set()
         infinite: dict[str, str] = {}  # by column, what to say of it
+        lengths = dict.fromkeys(number_at, 0)  # of the cells of columns that may be codes
+        zeros: set[int] = set()  # columns in which a cell begins with 0
         room = Room(path)
         fixed = 40 + TEXT_BYTES * len(text_at) + 16 * len(number_at)  # float32, copied 4 times
         for line, cells in rows:
@@ -183,11 +181,16 @@ def _read_table(
                     f"give each column a cell{comment_hint(cells)}"
                 )
             room.take(fixed + sum(len(cells[i]) for _, i in text_at))
-            for i in with_commas:
-                if DECIMAL_COMMA.fullmatch(cells[i]):
-                    cells[i] = cells[i].replace(",", ".")
             for name, i in text_at:
                 text[name].append(cells[i])
+            for i in number_at if options.decimal_commas else ():
+                cells[i] = decimal_point(cells[i])
+            for i in [*lengths]:
+                if CODE.fullmatch(cells[i]) and lengths[i] in (0, len(cells[i])):
+                    lengths[i] = len(cells[i])
+                    zeros |= {i} if cells[i][0] == "0" else set()
+                elif not is_missing(cells[i]):
+                    del lengths[i]
             row, odd = _row([cells[i] for i in number_at])
             numbers += row.tobytes()
             for i in [number_at[j] for j in odd]:
@@ -199,13 +202,22 @@ def _read_table(
             if odd:  # what is text is not looked at again: the numbers of this reading are not used
                 number_at = [i for i in number_at if names[i] not in words]
             lines.append(line)
+    words |= {names[i] for i in zeros & lengths.keys()}
     for column, complaint in infinite.items():
         if column not in words:
             raise InputError(complaint)
     if words:
         return Table(path, [], {}, np.zeros((0, 0), np.float32), []), words
+    for name in text.keys() - given if options.decimal_commas else ():
+        if not number_form(cell for cell in text[name] if not is_missing(cell)):
+            text[name] = [decimal_point(cell) for cell in text[name]]
     matrix = np.frombuffer(numbers, np.float32).reshape(len(lines), len(number_at))
     return Table(path, names, text, matrix, lines), words
+
+
+def decimal_point(cell: str) -> str:
+    """Write 3,5 as 3.5, as it is meant between semicolons."""
+    return cell.replace(",", ".") if DECIMAL_COMMA.fullmatch(cell) else cell
 
 
 def read_npz(path: Path) -> dict[str, np.ndarray[Any, Any]]:

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import scipy.sparse
 from torch_geometric.data import Data
 
 from lgdgcn.data.columns import ColumnSummary
-from lgdgcn.data.edge_list import UnknownNodeError, read_edges
+from lgdgcn.data.edge_list import UnknownNodeError, read_edges, some_ends
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.graph_file import merged_roles, read_graph_file
 from lgdgcn.data.labels import SPLITS
@@ -45,7 +45,8 @@ def read_graph(
     ``edges.npz`` holds ``edge_index`` [2, E] with node rows counted from 0, and optionally
     ``edge_weight``, ``edge_type`` and ``edge_type_names``.
 
-    *Nodes* have a header. ``id`` (or node_id, node, name; else the row number from 0), ``label``
+    *Nodes* have a header. ``id`` (or node_id, node, name; else the row number from 0; but
+    another column where edges name its cells, and not those of this one), ``label``
     (or class, y; or several 0/1 columns ``label:a``, ``label:b``; empty = unlabelled), ``split``
     (train, val, test or empty) are optional; every other column is read by its role, given or
     guessed: see :mod:`~lgdgcn.data.columns` and :mod:`~lgdgcn.data.encoding`.
@@ -81,7 +82,8 @@ def read_graph(
         raise InputError(f"{folder} has no nodes file; add nodes.csv with id and label to train")
     written = read_graph_file(folder)
     given = merged_roles(written.roles, roles or {})
-    values = _read_nodes(nodes, given, encoding, written.delimiter) if nodes else {}
+    ends = some_ends(edges, written.delimiter) if nodes else set()
+    values = _read_nodes(nodes, given, encoding, written.delimiter, ends) if nodes else {}
     if require_labels and "y" not in values:
         raise InputError(f"{nodes} {NO_LABELS}")
     try:
@@ -134,7 +136,9 @@ def column_summaries(folder: str | Path, roles: Mapping[str, str]) -> list[Colum
     nodes, written = find_table(folder, "nodes"), read_graph_file(folder)
     if nodes is None or nodes.suffix == ".npz":
         return []
-    return summaries(nodes, merged_roles(written.roles, roles), written.delimiter)
+    edges = find_table(folder, "edges")
+    ends = some_ends(edges, written.delimiter) if edges else set()
+    return summaries(nodes, merged_roles(written.roles, roles), written.delimiter, ends)
 
 
 def _checked_folder(folder: str | Path) -> Path:
@@ -170,11 +174,15 @@ def _warn_of_no_features(graph: Data) -> None:
 
 
 def _read_nodes(
-    path: Path, roles: Mapping[str, str], encoding: Encoding | None, delimiter: str
+    path: Path,
+    roles: Mapping[str, str],
+    encoding: Encoding | None,
+    delimiter: str,
+    ends: Collection[str],
 ) -> dict[str, Any]:
     """Everything the nodes file says, under the names :func:`canonical` knows."""
     if path.suffix != ".npz":
-        return read_nodes(path, roles, encoding, delimiter)
+        return read_nodes(path, roles, encoding, delimiter, ends)
     if roles:
         raise InputError(f"{path} has arrays, no columns such as {next(iter(roles))[:50]!r}")
     return _nodes_from_arrays(path)

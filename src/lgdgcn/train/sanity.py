@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import LOSS_WEIGHTS, Settings
+from lgdgcn.data.labels import identifier_warning
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import NodeOutput, settings_of
 from lgdgcn.train.luck import lucky_score
@@ -68,7 +69,8 @@ def sanity_warnings(
     kept = f"the {title} of the kept epoch is {100 * score:.1f} %"
     compared = f"{kept}, that of {answer} for every node {100 * same_answer:.1f} %"
 
-    found = _collapse(graph.x, output, trained.model.owned_factors())
+    found = [said for said in (identifier_warning(graph.y),) if said is not None]
+    found += _collapse(graph.x, output, trained.model.owned_factors())
     first, last, guess = state.first_loss, state.last_loss, task.guessing_loss
     if last is not None and last > _EXPLODED * guess:
         grown = first is not None and last > _EXPLODED * first

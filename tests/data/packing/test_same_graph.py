@@ -65,6 +65,7 @@ def test_ids_weights_types_text_and_blanks(tmp_path):
     [
         "a,b\nb,c\nc,a\na,a\n",  # the edges name the nodes
         "source,target\n",
+        "source,target,weight\na,b,1\nb,c,0\nc,d,\nd,a,2\n",  # c is a node
         "target,x,source\nb,1,a\nc,2,b\n",
         "# from the web\n# a b\n\na,b\nb,c\n",
         "a;b\nb;c\n",
@@ -99,6 +100,12 @@ def test_lists_of_edges_without_nodes(tmp_path, edges):
         ("id,f\na,1\nb,2\n", "a,b\n"),
         ("id,f\na,1\nb,2\n", "from,to\na,b\n"),
         ("id,f\na,1\nb,2\n", "a,c\n"),
+        ("name,key,f\nx,a,1\ny,b,2\nz,c,3\n", "source,target\na,b\nb,c\n"),
+        ("name,key,f\nx,a,1\ny,b,2\nz,b,3\n", "source,target\na,b\n"),  # b twice
+        ("name,key,f\nx,a,1\ny,,2\nz,c,3\n", "source,target\na,c\n"),  # one without
+        ("name,key,f\na,b,1\nb,c,2\nc,d,3\n", "source,target\na,b\nb,d\n"),  # mostly names
+        ("name;key;f\nx;1,5;1\ny;2,5;2\n", "source;target\n1,5;2,5\n"),
+        (",key,f\n0,a,1\n1,b,2\n", "source,target\na,b\n"),
         ("id,f\n0,1\n1,2\n2,3\n", ",a,b\n0,1,2\n1,0,1\n"),
         ("id,f\n0,1\n1,2\n2,3\n", "row,a,b\n0,1,2\n1,0,1\n"),
         ("Unnamed: 0,f\na,1\nb,2\n", "Unnamed: 0,a1,b1\n0,a,b\n"),
@@ -132,6 +139,16 @@ def test_lists_of_edges_without_nodes(tmp_path, edges):
         ("id,f,F\nu,1,2\nv,3,4\n", "source,target\nu,v\n"),
         ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,0\n"),
         ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,x\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,-1\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,nan\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,1e-60\n"),
+        ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,\nv,v, \n"),
+        ("id,f\nu,1\nv,2\nw,3\n", "source,target,weight\nu,v,.1\nv,w,.2\nu,w,\nw,u,1e9\n"),
+        ("id;f\nu;1\nv;2\nw;3\n", "source;target;weight\nu;v;0,1\nv;w;0,0\nu;w;\nw;u;3\n"),
+        ("id,f\nu,1\nv,2\nw,3\n", "source,target,weight,type\nu,v,1,x\nv,w,0,y\nw,u,,z\n"),
+        ("id,f\nsource,1\ntarget,2\n", "source,target,weight\nsource,target,0\n"),
+        ("id,split,f\nu,Training,1\nv, DEV ,2\nw,Testing,3\n", "source,target\nu,v\n"),
+        ("id,fold,f\nu,Training,1\nv,DEV,2\nw,Test,3\n", "source,target\nu,v\n"),
         ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,1e300\n"),
         ("id,f\nu,1\nv,2\n", "source,target,weight\nu,v,1\nu,v,1e-9\nv,u,16777217\n"),
         ("id,f\nu,1\nv,2\n", "source,target,type\nu,v,\n"),
@@ -258,6 +275,16 @@ def test_parquet_values_are_text_as_python_writes_it(tmp_path):
     assert graph.node_ids == ["1", "2.5"]
 
 
+def test_parquet_columns_that_edges_name(tmp_path):
+    (tmp_path / "g").mkdir()
+    nodes = {"name": ["x", "y", "z"], "key": [1.0, 2.5, 3.0], "f": [1, 2, 3]}
+    pyarrow.parquet.write_table(pyarrow.table(nodes), tmp_path / "g" / "nodes.parquet")
+    edges = {"u": ["1", "2.5"], "v": ["2.5", "3"]}
+    pyarrow.parquet.write_table(pyarrow.table(edges), tmp_path / "g" / "edges.parquet")
+    graph, _ = check_same(tmp_path / "g", tmp_path / "g.lgd")
+    assert graph.node_ids == ["1", "2.5", "3"]
+
+
 def test_several_files_are_one_table(tmp_path):
     rng = random.Random(2)
     columns = table(rng, 60)
@@ -323,6 +350,35 @@ def test_columns_are_read_as_another_graph_was(tmp_path):
     other = read_graph(tmp_path / "one", require_labels=False, roles=roles).encoding
     with pytest.raises(InputError, match=r"packed as numbers.*--like RUN"):
         packed.to_data(require_labels=False, encoding=other)
+
+
+def test_a_decimal_comma_is_one_in_a_graph_like_it(tmp_path):
+    edges = "source,target\na,b\n"
+    one = 'id,price\na,"1.234,5"\nb,"2,5 €"\nc,3\n'
+    one = folder(tmp_path / "one", nodes=one, edges=edges)
+    encoding = read_graph(one, require_labels=False).encoding
+    for cells, expected in (
+        ("1.234\nb,7", [1234, 7]),  # plain numbers, were it not for the other graph
+        ('"0,5"\nb,2.5', [0.5, 2.5]),
+        ("oops\nb,", [3, 3]),
+    ):
+        two = folder(tmp_path / "two", nodes=f"id,price\na,{cells}\n", edges=edges)
+        graph, _ = check_same(two, tmp_path / "two.lgd", encoding=encoding)
+        assert graph.x[:, 0].tolist() == expected
+    two = folder(tmp_path / "two", nodes="id,price\na,1.234\nb,7\n", edges=edges)
+    packed = pack(two, tmp_path / "own.lgd", memory="8GB")
+    with pytest.raises(InputError, match=r"packed as numbers.*decimal comma.*--like RUN"):
+        packed.to_data(require_labels=False, encoding=encoding)
+
+
+def test_files_with_commas_and_with_semicolons_are_one_table(tmp_path):
+    place = tmp_path / "g"
+    place.mkdir()
+    (place / "nodes-1.csv").write_text('id,sum,plain\na,"1.234,5",1.5\nb,7,2\n')
+    (place / "nodes-2.csv").write_text("id;sum;plain\nc;2,5;0,5\nd;1.000;3\n")
+    (place / "edges.csv").write_text("source,target\na,b\n")
+    graph = pack(place, tmp_path / "g.lgd", memory="8GB").to_data(require_labels=False)
+    assert graph.x.tolist() == [[1234.5, 1.5], [7, 2], [2.5, 0.5], [1000, 3]]
 
 
 def test_half_precision_and_made_features(tmp_path):

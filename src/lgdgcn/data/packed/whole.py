@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.labels import SPLITS
+from lgdgcn.data.names import COMMA
 from lgdgcn.data.node_table import encoded_table
 from lgdgcn.data.packed.manifest import Manifest
 from lgdgcn.data.packed.reader import PackedGraph
@@ -78,7 +79,10 @@ def text_columns(graph: PackedGraph, encoding: Encoding) -> dict[str, Any]:
     own = graph.encoding
     if own is None:
         raise InputError(f"{graph.folder} was packed from arrays, which have no columns to match")
-    roles = {column.name: column.role for column in encoding.columns}
+    roles = {
+        column.name: "numbers with a decimal comma" if column.written == COMMA else column.role
+        for column in encoding.columns
+    }
     kept = graph.manifest.columns
     columns: dict[str, Any] = {}
     start = 0

@@ -1,5 +1,6 @@
 """The tables of edges inside the engine: ids joined to the numbers of the nodes."""
 
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,20 +15,22 @@ from lgdgcn.data.edge_list import (
     extra_columns_note,
     index_columns,
     is_header,
-    is_weight,
     refuse_doubtful_header,
     role_column,
+    tell_weights,
+    weight_of,
 )
 from lgdgcn.data.packing.engine import Engine, literal
 from lgdgcn.data.packing.node_cells import NodeCells
 from lgdgcn.data.packing.numbers import number
 from lgdgcn.data.packing.table_file import Rows, TableFile, append_rows, is_blank, warn_of_padding
-from lgdgcn.data.tables import DECIMAL_COMMA, comment_hint, where
+from lgdgcn.data.tables import comment_hint, decimal_point, where
 from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = ["EdgeFacts", "load_edges"]
 
 SHOWN = 3  # ids in a message
+BATCH = 1 << 16  # weights
 
 
 @dataclass(frozen=True)
@@ -258,21 +261,34 @@ def _find_padded(engine: Engine, files: Sequence[Path], nodes: Path) -> None:
 def _check_weights(engine: Engine, path: Path, commas: bool) -> None:
     """Look at weights that the engine does not take for numbers above 0 as Python does.
 
+    Edges without a weight get one, and edges of weight 0 are removed.
+
     Args:
         engine: The engine.
         path: The (first) file, for messages.
         commas: Whether 3,5 is a number.
     """
     doubtful = "weight IS NULL OR NOT CAST(weight AS FLOAT) > 0"
+    blank = zeros = 0
     sql = f"SELECT written, count(*) FROM edges WHERE {doubtful} GROUP BY written ORDER BY 2 DESC"
     for cell, count in islice(engine.rows(sql), 10**6):
-        value = cell.replace(",", ".") if commas and DECIMAL_COMMA.fullmatch(cell) else cell
-        if not is_weight(value):
+        value = decimal_point(cell) if commas else cell
+        weight = weight_of(value)
+        if weight is None:
             raise InputError(
                 f"{path}: weight is {cell[:50]!r} in {count:,} rows; give a finite number above "
                 "0, or name the column otherwise"
             )
-        engine.run(f"UPDATE edges SET weight = {float(value)!r} WHERE written = {literal(cell)}")
+        blank += count if math.isnan(weight) else 0
+        zeros += count if weight == 0 else 0
+        if not math.isnan(weight):
+            engine.run(f"UPDATE edges SET weight = {weight!r} WHERE written = {literal(cell)}")
+    batches = engine.batches("SELECT CAST(weight AS FLOAT) FROM edges WHERE weight <> 0", BATCH)
+    others = (weight for batch in batches for weight in batch.column(0).to_pylist())
+    given = int(engine.one("SELECT count(*) FROM edges WHERE weight <> 0")[0])
+    mean = tell_weights(path, blank, given, others, zeros)
+    engine.run("DELETE FROM edges WHERE weight = 0")
+    engine.run(f"UPDATE edges SET weight = {mean!r} WHERE weight IS NULL")
 
 
 def _edge_test(engine: Engine) -> Any:

@@ -10,11 +10,18 @@ import numpy as np
 
 from lgdgcn.data.columns import HEAD, CountedCells
 from lgdgcn.data.encoding import Encoding
-from lgdgcn.data.names import is_missing, is_number
+from lgdgcn.data.names import DECIMAL_COMMA, NUMBER, is_missing, is_number, number_form
 from lgdgcn.data.node_table import known_roles
 from lgdgcn.data.packing.engine import Engine
-from lgdgcn.data.packing.table_file import Rows, TableFile, append_rows, decimal_point
-from lgdgcn.data.tables import DECIMAL_COMMA, check_names, comment_hint, where
+from lgdgcn.data.packing.table_file import (
+    Rows,
+    TableFile,
+    append_rows,
+    decimal_point,
+    is_blank,
+    matches,
+)
+from lgdgcn.data.tables import check_names, comment_hint, where
 from lgdgcn.errors import InputError
 
 __all__ = ["NodeCells", "load_nodes"]
@@ -167,6 +174,8 @@ def load_nodes(
             starts.append((str(table.path), _count(engine)))
             _load(engine, table, text)
     cells = NodeCells(engine, names, roles, text, starts, _count(engine))
+    if done is None:
+        _write_points(cells, tables)
     if not cells.rows:
         raise InputError(
             f"{first.path} has no nodes, only the names of columns; add a line for each"
@@ -178,18 +187,44 @@ def _count(engine: Engine) -> int:
     return int(engine.one(f"SELECT count(*) FROM {TABLE}")[0])
 
 
-def _load(engine: Engine, table: TableFile, text: set[str]) -> None:
-    commas = table.has_decimal_commas
+def _write_points(cells: NodeCells, tables: Sequence[TableFile]) -> None:
+    """Write 3,5 as 3.5 where semicolons divide cells.
 
+    A column that has other numbers, too, such as 1.234,5 or 3,5 €, stays as it is.
+    """
+    ends = [*(start for _, start in cells.starts[1:]), cells.rows]
+    parts = zip(tables, cells.starts, ends, strict=True)
+    rows = [
+        f"rowid >= {start} AND rowid < {end}"
+        for table, (_, start), end in parts
+        if table.has_decimal_commas
+    ]
+    if not rows:
+        return
+    for name in cells.names:
+        if name not in cells.as_text and not _has_own_form(cells, name):
+            cell = cells.column(name)
+            sql = f"UPDATE {TABLE} SET {cell} = {decimal_point(cell)}"
+            cells.engine.run(f"{sql} WHERE contains({cell}, ',') AND ({' OR '.join(rows)})")
+
+
+def _has_own_form(cells: NodeCells, name: str) -> bool:
+    """Whether a column has numbers that are no plain decimals, and all are in one form."""
+    cell = cells.column(name)
+    plain = f"{matches(cell, NUMBER)} OR {matches(cell, DECIMAL_COMMA)} OR {is_blank(cell)}"
+    if cells.engine.one(f"SELECT 1 FROM {TABLE} WHERE NOT ({plain}) LIMIT 1") is None:
+        return False
+    counted = cells.counted(name)
+    others = (not (is_number(text) or DECIMAL_COMMA.fullmatch(text)) for text in counted.texts)
+    return any(others) and bool(number_form(counted.texts))
+
+
+def _load(engine: Engine, table: TableFile, text: set[str]) -> None:
     def select(table: TableFile) -> str | None:
         cells = [table.cell(i, name in text) for i, name in enumerate(table.names)]
-        made = [
-            None if cell is None else decimal_point(cell) if commas and name not in text else cell
-            for name, cell in zip(table.names, cells, strict=True)
-        ]
-        if None in made:
+        if None in cells:
             return None
-        return f"SELECT {', '.join(cell for cell in made if cell)} FROM {table.source}"
+        return f"SELECT {', '.join(cell for cell in cells if cell)} FROM {table.source}"
 
     def checked(rows: Rows) -> Iterable[Sequence[str]]:
         for line, cells in rows:
@@ -198,9 +233,6 @@ def _load(engine: Engine, table: TableFile, text: set[str]) -> None:
                     f"{where(table.path, line)}: {len(cells)} cells but {len(table.names)} "
                     f"columns; give each column a cell{comment_hint(cells)}"
                 )
-            for i, name in enumerate(table.names):
-                if commas and name not in text and DECIMAL_COMMA.fullmatch(cells[i]):
-                    cells[i] = cells[i].replace(",", ".")
             yield cells
 
     if not table.load(engine, TABLE, select):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,26 +11,29 @@ import scipy.sparse
 
 from lgdgcn.data.column_notes import tell_columns, tell_new_values
 from lgdgcn.data.columns import CountedCells, summary
+from lgdgcn.data.edge_list import some_ends
 from lgdgcn.data.encoding import EncodedColumn, Encoding
+from lgdgcn.data.graph_file import GraphFile
 from lgdgcn.data.label_sets import label_sets
-from lgdgcn.data.labels import canonical_labels
+from lgdgcn.data.labels import canonical_labels, split_number
 from lgdgcn.data.names import label_values
 from lgdgcn.data.node_table import (
     LABEL_CELLS,
     LABELS,
-    SPLIT_NAMES,
     check_columns,
     fitted,
     label_names,
 )
+from lgdgcn.data.other_id import BLANKS, OtherId, other_id
 from lgdgcn.data.packed.writer import UNKNOWN, PackedWriter, index_type
+from lgdgcn.data.packing.engine import literal
 from lgdgcn.data.packing.node_cells import NodeCells
 from lgdgcn.data.packing.numbers import Numbers
 from lgdgcn.data.packing.table_file import is_blank, warn_of_padding
 from lgdgcn.errors import InputError
 from lgdgcn.progress import long_work
 
-__all__ = ["check_ids", "write_nodes"]
+__all__ = ["check_ids", "find_other_id", "write_nodes"]
 
 Array = np.ndarray[Any, Any]
 Coder = Callable[[Any], Array]  # cells of a batch to rows of an array
@@ -53,6 +57,22 @@ def check_ids(nodes: NodeCells) -> None:
                 f"{nodes.where(twice[1])}; ids must be unique"
             )
         warn_of_padding(nodes.engine, "nodes", cell, f"{nodes.path}: ids")
+
+
+def find_other_id(
+    nodes: NodeCells, edges: Sequence[Path], given: Mapping[str, str], written: GraphFile
+) -> OtherId | None:
+    """The column that holds the nodes which edges name, where the id does not."""
+    ends = set() if "id" in given.values() else some_ends(edges[0], written.delimiter)
+    if not ends:
+        return None
+    own = nodes.of("id")
+    name = nodes.column(own[0]) if own else "CAST(rowid AS VARCHAR)"
+    wanted = ", ".join(literal(end) for end in {*ends, *(end.strip(BLANKS) for end in ends)})
+    found = nodes.engine.rows(f"SELECT DISTINCT {name} FROM nodes WHERE {name} IN ({wanted})")
+    paths = [Path(path) for path, _ in nodes.starts]
+    known = {str(cell) for (cell,) in found}
+    return other_id(paths, nodes.roles, given, ends, known, written.delimiter)
 
 
 def write_nodes(
@@ -191,13 +211,12 @@ def _label_coders(nodes: NodeCells) -> tuple[dict[str, Any], dict[str, Any]]:
         coders["y"] = labels, np.uint8, (len(labels),), _row_coder(known)
         facts = {"label": "multi", "classes": label_names(labels)}
     for name in nodes.of("split"):
-        found = nodes.different(name)
-        for cell, row, _ in found:
-            if cell.strip().lower() not in SPLIT_NAMES:
-                raise InputError(
-                    f"{nodes.where(row)}: split is {cell[:50]!r}; use train, val, test or nothing"
-                )
-        number = {cell: SPLIT_NAMES[cell.strip().lower()] + 1 for cell, _, _ in found}
+        number = {}
+        for cell, row, _ in nodes.different(name):
+            try:
+                number[cell] = split_number(cell) + 1
+            except InputError as error:
+                raise InputError(f"{nodes.where(row)}: {error}") from None
         coders["split"] = [name], np.uint8, (), _coder(number)
         facts["has_split"] = True
     return coders, facts

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lgdgcn.data.names import NUMBER, is_missing, is_number
+from lgdgcn.data.names import NUMBER, is_code, is_missing, is_number
 from lgdgcn.data.packing.engine import literal
 from lgdgcn.data.packing.node_cells import NodeCells
 from lgdgcn.data.tables import holds, is_infinite
@@ -112,7 +112,7 @@ class Numbers:
     def __init__(self, nodes: NodeCells, folder: Path) -> None:
         names = [name for name in nodes.names if name not in nodes.as_text]
         words = set(_words_at_first(nodes, names))
-        names = [name for name in names if name not in words]
+        names = [name for name in names if name not in words and not _is_code(nodes, name)]
         self._files = [
             _NumberFile.write(nodes, folder / f"numbers-{at}.tmp", names[at : at + GROUP])
             for at in range(0, len(names), GROUP)
@@ -141,6 +141,12 @@ def _words_at_first(nodes: NodeCells, names: Sequence[str]) -> Iterator[str]:
         cells = nodes.engine.rows(f"SELECT {nodes.column(name)} FROM nodes LIMIT {FIRST}")
         if any(_is_word(cell) for (cell,) in cells):
             yield name
+
+
+def _is_code(nodes: NodeCells, name: str) -> bool:
+    """Whether a column holds codes; most columns of numbers have no cell such as 01."""
+    zero = f"SELECT 1 FROM nodes WHERE regexp_full_match({nodes.column(name)}, '0[0-9]+') LIMIT 1"
+    return nodes.engine.one(zero) is not None and is_code(nodes.counted(name).texts)
 
 
 def _is_word(cell: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.graph_file import GRAPH_FILE, merged_roles, read_graph_file
+from lgdgcn.data.other_id import tell_other_id
 from lgdgcn.data.packed.manifest import Manifest
 from lgdgcn.data.packed.reader import PackedGraph
 from lgdgcn.data.packed.writer import PackedWriter
@@ -16,7 +17,7 @@ from lgdgcn.data.packing.edges import EdgeFacts, load_edges
 from lgdgcn.data.packing.engine import Engine, memory_size
 from lgdgcn.data.packing.files import check_unchanged, file_states, find_files
 from lgdgcn.data.packing.node_cells import load_nodes
-from lgdgcn.data.packing.nodes import check_ids, write_nodes
+from lgdgcn.data.packing.nodes import check_ids, find_other_id, write_nodes
 from lgdgcn.data.packing.table_file import TableFile
 from lgdgcn.errors import InputError
 
@@ -77,6 +78,10 @@ def pack(
         if nodes:
             starts = writer.facts("nodes")
             table = load_nodes(engine, nodes, given, encoding, written.delimiter, starts)
+            if encoding is None and (other := find_other_id(table, edges, given, written)):
+                given = other.roles(given)
+                tell_other_id(table.path, other)
+                table = load_nodes(engine, nodes, given, encoding, written.delimiter, starts)
             if starts is None:
                 check_ids(table)
                 check_unchanged(states)

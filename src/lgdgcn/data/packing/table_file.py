@@ -9,14 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from lgdgcn.data.delimited import Layout, layout
+from lgdgcn.data.names import DECIMAL_COMMA
 from lgdgcn.data.packed.text import arrow
 from lgdgcn.data.packing.engine import Engine, literal
 from lgdgcn.data.packing.files import Scan, scan
-from lgdgcn.data.tables import DECIMAL_COMMA, read_rows
+from lgdgcn.data.tables import read_rows
 from lgdgcn.errors import LGDWarning
 from lgdgcn.progress import long_work
 
-__all__ = ["Rows", "TableFile", "append_rows", "decimal_point", "is_blank", "warn_of_padding"]
+__all__ = [
+    "Rows",
+    "TableFile",
+    "append_rows",
+    "decimal_point",
+    "is_blank",
+    "matches",
+    "warn_of_padding",
+]
 
 SPACE = r"[\t-\r\x1c- \x{85}\p{Z}]"  # what Python calls white space
 WHOLE = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
@@ -162,9 +171,13 @@ class TableFile:
 
 def decimal_point(cell: str) -> str:
     """The SQL of a cell in which 3,5 is written 3.5."""
-    pattern = DECIMAL_COMMA.pattern.replace(r"\s", SPACE)
-    number = f"regexp_full_match({cell}, {literal(pattern)})"
+    number = matches(cell, DECIMAL_COMMA)
     return f"CASE WHEN {number} THEN replace({cell}, ',', '.') ELSE {cell} END"
+
+
+def matches(cell: str, pattern: re.Pattern[str]) -> str:
+    """The SQL that says whether a pattern fits a whole cell."""
+    return f"regexp_full_match({cell}, {literal(pattern.pattern.replace(chr(92) + 's', SPACE))})"
 
 
 def append_rows(
