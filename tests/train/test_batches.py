@@ -9,7 +9,7 @@ from lgdgcn.nn.propagation import normalized_adjacency, propagate
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments
 from lgdgcn.train.batches import BatchSampler, Deal, ahead
 from lgdgcn.train.graph_rows import GraphRows
-from lgdgcn.train.hop_table import hop_table
+from lgdgcn.train.hop_table import hop_table, left_variance
 from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.structure_rows import structure_rows
 from lgdgcn.train.targets import Targets
@@ -207,7 +207,7 @@ def test_the_table_knows_what_averaging_leaves_of_dropout():
     matrix = normalized_adjacency(data.edge_index, NODES)
     mean = propagate(torch.eye(NODES, dtype=torch.float64), matrix, torch.full((4,), 0.25))
     exact = mean.square().sum(1) / mean.sum(1).square()
-    found = hop_table(GraphRows.of(data), 3).variance
+    found = left_variance(GraphRows.of(data), 3)
     assert float(found[1]) == pytest.approx(1)  # a node without edges
     assert bool((found <= 1).all())
     assert float(found.mean()) == pytest.approx(float(exact.mean()), rel=0.15)

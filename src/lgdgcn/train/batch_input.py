@@ -15,7 +15,13 @@ from lgdgcn.progress import long_work
 from lgdgcn.runtime import gibibytes
 from lgdgcn.train.batches import BatchSampler
 from lgdgcn.train.graph_rows import GraphRows
-from lgdgcn.train.hop_table import HopTable, hop_table, table_bytes, table_folder
+from lgdgcn.train.hop_table import (
+    HopTable,
+    hop_table,
+    left_variance,
+    table_bytes,
+    table_folder,
+)
 
 __all__ = ["BatchInput", "check_batchable"]
 
@@ -47,6 +53,7 @@ class BatchInput:
         graph: The graph.
         along: What the network propagates along: the graph, or a structure.
         table: Hops that were propagated ahead, if any.
+        variance: What is left of the variance of dropped nodes in the table's rows ``[N]``.
         features: What the network reads of some nodes.
         drawn: Hops of drawn neighbours that it propagates along.
         votes: Hops of drawn neighbours that vote.
@@ -55,6 +62,7 @@ class BatchInput:
     graph: GraphRows
     along: GraphRows
     table: HopTable | None
+    variance: Tensor | None
     features: Callable[[Tensor], Tensor]
     drawn: int
     votes: int
@@ -79,7 +87,7 @@ class BatchInput:
         """
         encoder = network.encoder
         votes = settings.iterations * settings.num_layers
-        table, hops, deeper = None, 0, 0
+        table, variance, hops, deeper = None, None, 0, 0
         if encoder is not None:
             hops, deeper = encoder.hops, len(encoder.deeper)
             summed = encoder.hop_weights == "mean" and settings.drop_nodes == 0
@@ -90,9 +98,10 @@ class BatchInput:
                 shares = encoder.hop_shares().detach().cpu() if summed else None
                 with long_work("propagating features", "rows") as advance:
                     table = hop_table(along, hops, shares, folder, advance)
+                variance = left_variance(along, hops, folder)
         drawn = deeper + (0 if table is not None else hops)
         features = graph.features if table is None else table.rows
-        return cls(graph, along, table, features, drawn, votes)
+        return cls(graph, along, table, variance, features, drawn, votes)
 
     def sampler(self, fan_out: int, *, evaluates: bool = False) -> BatchSampler:
         """Return what makes batches; later hops draw fewer neighbours, but two at least.
@@ -110,7 +119,7 @@ class BatchInput:
             fan_outs,
             propagates=self.drawn > 0,
             votes=self.votes > 0,
-            variance=None if self.table is None else self.table.variance,
+            variance=self.variance,
             along=self.along,
             vote_hops=self.votes,
         )
@@ -122,7 +131,8 @@ class BatchInput:
             return
         table = self.table
         if table is None and encoder.hops == 0:
-            table = hop_table(self.along, 0)
+            size = table_bytes(self.along, 0, summed=False)
+            table = hop_table(self.along, 0, folder=table_folder(size))
         if table is None:
             raise InputError("batch_norm needs hop_table = always where neighbours are drawn")
         spread = table.spread(encoder.hop_shares().detach().cpu())

@@ -17,7 +17,15 @@ from lgdgcn.progress import Advance
 from lgdgcn.runtime import available_memory
 from lgdgcn.train.graph_rows import GraphRows
 
-__all__ = ["HopTable", "hop_table", "matrix_maker", "row_ranges", "table_bytes", "table_folder"]
+__all__ = [
+    "HopTable",
+    "hop_table",
+    "left_variance",
+    "matrix_maker",
+    "row_ranges",
+    "table_bytes",
+    "table_folder",
+]
 
 Array = np.ndarray[Any, Any]
 
@@ -30,17 +38,11 @@ _IN_MEMORY = 1 << 29  # bytes; larger tables are mapped files, so that memory ha
 class HopTable:
     r"""The hops :math:`\hat{A}^k X` of every node's features, or one weighted sum of them.
 
-    What is dropped before it is propagated is averaged over the nodes that it reaches. A sum
-    :math:`\sum_j P_{ij} x_j` of numbers that are alike and dropped independently varies
-    :math:`\sum_j P_{ij}^2 / (\sum_j P_{ij})^2` times as much as if all were dropped together.
-
     Attributes:
         hops: A matrix ``[N, F]`` for each, in memory or in a mapped file.
-        variance: That share for every node, with equal weights of the hops ``[N]``.
     """
 
     hops: tuple[Tensor, ...]
-    variance: Tensor
 
     def rows(self, nodes: Tensor) -> Tensor:
         """All hops of some nodes ``[n, K + 1, F]``."""
@@ -125,15 +127,25 @@ def hop_table(
             for low, high in pairwise(cuts):
                 total[low:high] += float(shares[k]) * now[low:high]
     matrices = kept if total is None else [total]
-    variance = torch.from_numpy(_variance(graph, hops, cuts, root, folder))
-    return HopTable(tuple(torch.from_numpy(matrix) for matrix in matrices), variance)
+    return HopTable(tuple(torch.from_numpy(matrix) for matrix in matrices))
 
 
-def _variance(
-    graph: GraphRows, hops: int, cuts: list[int], root: Array, folder: Path | None
-) -> Array:
-    """The share of variance that averaging leaves, by random signs: E (P z)_i^2 = sum_j P_ij^2."""
+def left_variance(graph: GraphRows, hops: int, folder: Path | None = None) -> Tensor:
+    r"""How much of the variance of what is dropped the average over hops leaves, by node ``[N]``.
+
+    What is dropped before it is propagated is averaged over the nodes that it reaches. A sum
+    :math:`\sum_j P_{ij} x_j` of numbers that are alike and dropped independently varies
+    :math:`\sum_j P_{ij}^2 / (\sum_j P_{ij})^2` times as much as if all were dropped together. P has
+    equal weights of the hops; random signs z estimate the sum, as E (P z)_i^2 = sum_j P_ij^2.
+
+    Args:
+        graph: The graph.
+        hops: Number of hops K.
+        folder: As in :func:`hop_table`.
+    """
     generator = np.random.Generator(np.random.Philox(key=0))
+    cuts = row_ranges(graph.row_ptr.numpy(), 1 + _PROBES)
+    root = _roots(graph, cuts)
     make = matrix_maker((len(root), 1 + _PROBES), graph.dtype, folder)
     now, after, total = make(), make(), make()
     for low, high in pairwise(cuts):
@@ -150,7 +162,7 @@ def _variance(
     for low, high in pairwise(cuts):
         square = np.square(total[low:high, 1:]).mean(1) / np.square(total[low:high, 0])
         share[low:high] = np.minimum(square, 1)
-    return share
+    return torch.from_numpy(share)
 
 
 def _next_hop(
