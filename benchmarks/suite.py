@@ -95,7 +95,9 @@ def measured(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
 def shown(cell: dict[str, Any], best: float) -> str:
     """A cell of the table."""
     text = f"{cell['mean']:.1f} ± {cell['std']:.1f}"
-    return f"**{text}**" if cell["mean"] == best else text
+    # a dagger: the search had other rounds than it has now
+    is_old = cell["rounds"] not in ("", NOW)
+    return (f"**{text}**" if cell["mean"] == best else text) + " †" * is_old
 
 
 def report(folder: Path) -> None:
@@ -109,10 +111,7 @@ def report(folder: Path) -> None:
         below[graph] = best - row["lgdgcn"]["mean"]
         splits = min(cell["splits"] for cell in row.values())
         text = " | ".join(shown(row[model], best) for model in NAMES)
-        # a dagger: the search had other rounds than it has now
-        is_old = any(cell["rounds"] not in ("", NOW) for cell in row.values())
-        name = graph + " †" * is_old
-        lines.append(f"| {name} | {splits} | {text} | {below[graph]:.1f} |")
+        lines.append(f"| {graph} | {splits} | {text} | {below[graph]:.1f} |")
     tuned = [model for model in NAMES if model != UNTUNED]
     real = [graph for graph in cells if graph in REAL]
     table = np.array([[cells[graph][model]["mean"] for model in tuned] for graph in real])
