@@ -1,12 +1,17 @@
+import tempfile
+from pathlib import Path
+
 import pytest
 import torch
 from torch.testing import assert_close
 from torch_geometric.data import Data
 
+from lgdgcn.errors import InputError
 from lgdgcn.models import SharpGCN
 from lgdgcn.models.population import stack
 from lgdgcn.nn.propagation import normalized_adjacency, propagate
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments
+from lgdgcn.train.batch_input import _place
 from lgdgcn.train.batches import BatchSampler, Deal, ahead
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.hop_table import hop_table, left_variance
@@ -274,3 +279,23 @@ def test_drawn_neighbours_and_edges_are_right_on_average(weighted):
         values = torch.stack(drawn)
         error = values.std(0) / len(values) ** 0.5
         assert bool(((values.mean(0) - exact[name]).abs() <= 5 * error + 1e-6).all()), name
+
+
+def test_a_disk_without_room_is_said(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with pytest.raises(InputError, match=r"no room for \(No space left on device\).*TMPDIR"):
+        hop_table(GraphRows.of(graph_of(1)), 2, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_wide_table_stays_in_memory_where_there_is_much(monkeypatch):
+    graph = GraphRows.of(graph_of(1))
+    monkeypatch.setattr("lgdgcn.train.hop_table._IN_MEMORY", 0)
+    assert _place(graph, 2, False, "auto") == (True, Path(tempfile.gettempdir()))
+    monkeypatch.setattr("lgdgcn.train.batch_input._WIDEST", 1)
+    assert _place(graph, 2, False, "auto") == (True, None)
+    monkeypatch.setattr("lgdgcn.train.batch_input.available_memory", lambda: 0)
+    assert _place(graph, 2, False, "auto") == (False, None)

@@ -224,3 +224,35 @@ def test_settings_for_a_large_graph_are_tried_on_a_sample(graph, short, monkeypa
     assert choice.state is None
     assert not choice.log
     assert "on a sample of" in str(choice)
+
+
+def test_settings_that_are_not_for_the_whole_graph_are_not_tried(graph, short, monkeypatch):
+    monkeypatch.setattr("lgdgcn.train.search_sample.WHOLE", graph.num_nodes - 1)
+    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", graph.num_nodes // 2)
+    monkeypatch.setattr("lgdgcn.train.search_sample._NEIGHBOURS", 10)
+    wide = replace(GOOD, structure="global")
+    choice = choose(graph, wide, USELESS, GOOD, wide)
+    assert (choice.number, choice.too_large) == (3, 2)
+    assert [score is None for score in choice.scores] == [True, False, False, True]
+    assert "; 2 were not, as they are not for a graph of this size" in str(choice)
+    only = choose(graph, wide, GOOD)
+    assert only.number == 2
+    assert str(only) == "settings: number 2, the only one for a graph of this size"
+    # what a user has asked for is tried all the same
+    asked = choose(graph, replace(USELESS, structure="global"), wide)
+    assert (asked.number, asked.too_large) == (2, 0)
+
+
+def test_a_sample_is_judged_by_the_score_of_the_whole_graph(graph, short, monkeypatch):
+    monkeypatch.setattr("lgdgcn.train.search_sample.WHOLE", graph.num_nodes - 1)
+    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", graph.num_nodes // 2)
+    judged = []
+
+    def watched(candidates, graphs, *others, **options):
+        judged.extend(one.settings.metric for one in candidates)
+        return [module.Choice(candidates[0], 1, (0.5, 0.5), (1, 1), 0.0, False)]
+
+    monkeypatch.setattr(module, "choose_each", watched)
+    choice = choose(graph, USELESS, GOOD)
+    assert judged == ["accuracy", "accuracy"]
+    assert choice.best.settings.metric == "auto"

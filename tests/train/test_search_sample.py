@@ -1,12 +1,15 @@
 """The part of a large graph that settings are tried on."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch_geometric.data import Data
 
+from lgdgcn.config import preset, resolve
 from lgdgcn.kernels.graph import edge_weights
 from lgdgcn.train import search_sample as module
-from lgdgcn.train.search_sample import search_sample
+from lgdgcn.train.search_sample import is_for_graph, search_sample
 
 
 def ring(nodes: int) -> Data:
@@ -32,23 +35,22 @@ def test_a_small_graph_is_its_own_sample():
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_sample_is_a_part_of_the_graph(seed, monkeypatch):
     monkeypatch.setattr(module, "MOST_NODES", 200)
-    monkeypatch.setattr(module, "_LABELLED", 50)
     graph = ring(1000)
     sample = search_sample(graph, seed)
     assert sample.num_nodes == 200
     node = sample.x.squeeze(1).long()
-    assert torch.equal(sample.y, graph.y[node])
-    # labels of test nodes have no part in it, others keep theirs
+    # the labels of test nodes have no part in it, others keep theirs
+    seen = (graph.train_mask | graph.val_mask)[node]
+    assert torch.equal(sample.y, torch.where(seen, graph.y[node], -1))
+    assert not seen.all()
     assert not sample.test_mask.any()
     assert torch.equal(sample.train_mask, graph.train_mask[node])
-    # train to validation nodes are four to one, and neighbours are there
-    assert sample.train_mask.sum() >= 40
-    assert sample.val_mask.sum() >= 10
+    assert sample.train_mask.sum() >= 50
+    assert sample.val_mask.sum() >= 50
     ends = node[sample.edge_index]
-    difference = (ends[0] - ends[1]) % 1000
-    assert ((difference == 1) | (difference == 999)).all()
     both = set(map(tuple, graph.edge_index.T.tolist()))
     inside = {pair for pair in both if set(pair) <= set(node.tolist())}
+    assert len(inside) > 50
     assert set(map(tuple, ends.T.tolist())) == inside
     # the weights are those of the edges, of mean 1 over the whole graph
     weight = edge_weights(graph.edge_index)
@@ -58,11 +60,47 @@ def test_a_sample_is_a_part_of_the_graph(seed, monkeypatch):
     assert torch.equal(search_sample(graph, seed).x, sample.x)
 
 
-def test_all_labelled_nodes_are_in_it_where_they_are_few(monkeypatch):
+def test_label_sets_of_test_nodes_are_unknown(monkeypatch):
+    monkeypatch.setattr(module, "MOST_NODES", 200)
+    graph = ring(1000)
+    graph.y = torch.nn.functional.one_hot(graph.y).float()
+    sample = search_sample(graph)
+    known = sample.train_mask | sample.val_mask
+    assert torch.equal(sample.y.isnan().any(1), ~known)
+    assert torch.equal(sample.y.isnan().all(1), ~known)
+
+
+@pytest.mark.parametrize("scarce", ["train_mask", "val_mask"])
+def test_all_labelled_nodes_are_in_it_where_they_are_few(scarce, monkeypatch):
     monkeypatch.setattr(module, "MOST_NODES", 100)
     graph = ring(1000)
-    graph.train_mask &= torch.arange(1000) < 30
-    graph.val_mask &= torch.arange(1000) >= 900
+    graph[scarce] &= torch.arange(1000) < 30
     sample = search_sample(graph)
-    assert sample.train_mask.sum() == graph.train_mask.sum()
-    assert sample.val_mask.sum() == graph.val_mask.sum()
+    assert sample[scarce].sum() == graph[scarce].sum() > 0
+    other = "val_mask" if scarce == "train_mask" else "train_mask"
+    assert sample[other].sum() >= 25
+
+
+SHARP = resolve(preset("", "lgdgcn"), {"variant": "sharp", "hops": 2})
+CPU = torch.device("cpu")
+
+
+def test_what_is_not_for_the_whole_graph(monkeypatch):
+    graph = ring(1000)
+
+    def is_for(**changes):
+        return is_for_graph(graph, replace(SHARP, **changes), "lgdgcn", CPU)
+
+    assert is_for(structure="both")
+    monkeypatch.setattr(module, "_NEIGHBOURS", 999)
+    assert not is_for(structure="both")
+    assert is_for(structure="local")
+    # batch norm in batches needs a table of hops
+    assert is_for(batch_norm=True, batch_size=100)
+    assert not is_for(batch_norm=True, batch_size=100, hop_table="never")
+    assert is_for(batch_size=100, hop_table="never")
+    assert is_for(batch_norm=True, batch_size=100, hop_table="never", hops=0)
+    # memory
+    monkeypatch.setattr("lgdgcn.runtime.available_memory", lambda device=None: 10**5)
+    assert not is_for()
+    assert is_for(batch_size=100)

@@ -29,7 +29,6 @@ __all__ = ["follow", "graph_loader", "in_batches", "several_ranks"]
 
 BATCH_SIZE = 8192  # where nobody names one
 BATCH_NODES = 4 * BATCH_SIZE  # that a step looks at, at least
-SEARCHED_NEIGHBOURS = 200_000  # nodes whose latent neighbours are found within a minute or two
 
 
 def graph_loader(source: GraphSource, batch_size: int) -> Callable[[int], Data]:
@@ -57,9 +56,6 @@ def in_batches(
 ) -> list[Candidate]:
     """Return what is tried: in batches if that is asked for, or if not all nodes fit at once.
 
-    Settings with latent neighbours are not searched for very many nodes, as looking for these would
-    take longer than all the rest; that is said.
-
     Raises:
         TooLargeError: Not all nodes fit, and the model cannot be trained in batches.
     """
@@ -85,12 +81,6 @@ def in_batches(
             reason = str(error).partition(";")[0]
         size = BATCH_SIZE
         out.print(f"{reason}: trained in batches of {size:,} nodes (--batch-size)", soft_wrap=True)
-    if len(tried) > 1 and int(data.num_nodes or 0) > SEARCHED_NEIGHBOURS:
-        near = [one for one in tried if one.settings.structure in ("none", "local")]
-        if len(near) < len(tried):
-            said = f"settings with latent neighbours are not tried on {data.num_nodes:,} nodes"
-            out.print(f"{said}; --set structure=both takes them", soft_wrap=True)
-        tried = near or tried[:1]
     every = [replace(one.settings, batch_size=size) for one in tried]
     for settings in every:
         check_batchable(settings, model)

@@ -50,7 +50,7 @@ from lgdgcn.train.candidates import BASELINES, candidates, seconds_of
 from lgdgcn.train.finished import finished_result, remove_checkpoints
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.portfolio import Candidate, Choice, choose_settings
-from lgdgcn.train.ranks import Ranks
+from lgdgcn.train.ranks import Ranks, rank_timeout
 from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import routing_warning, usage_warning
@@ -407,6 +407,8 @@ def _search(
 
     All of the time is for us where a second process has half of the cores.
     """
+    if Ranks.current().size > 1:  # the others wait for what is chosen
+        limit = min(limit, rank_timeout() / 2)
     end = time.monotonic() + limit * share
     with half_of_the_threads() if share == 1 else nullcontext():
         choice = choose_settings(tried, data, device, seconds=limit * share, stop=stop)

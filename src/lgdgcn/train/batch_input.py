@@ -12,7 +12,7 @@ from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.models import SharpGCN
 from lgdgcn.progress import long_work
-from lgdgcn.runtime import gibibytes
+from lgdgcn.runtime import available_memory, gibibytes
 from lgdgcn.train.batches import BatchSampler
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.hop_table import (
@@ -23,7 +23,7 @@ from lgdgcn.train.hop_table import (
     table_folder,
 )
 
-__all__ = ["BatchInput", "check_batchable"]
+__all__ = ["BatchInput", "check_batchable", "lacks_table"]
 
 _WIDEST = 1024  # features that a table on a disk may have
 _EVALUATED = 8  # times as many neighbours in an evaluation, which is made once in an epoch
@@ -139,16 +139,25 @@ class BatchInput:
         encoder.input_scale.copy_(torch.where(spread > 0, 1 / spread, 0))
 
 
+def lacks_table(graph: GraphRows, settings: Settings) -> bool:
+    """Whether settings cannot be trained: batch norm needs a table, which would be too large."""
+    if not (settings.batch_norm and settings.hops and settings.encoder_channels):
+        return False
+    summed = settings.hop_weights == "mean" and settings.drop_nodes == 0
+    return not _place(graph, settings.hops, summed, settings.hop_table)[0]
+
+
 def _place(graph: GraphRows, hops: int, summed: bool, wanted: str) -> tuple[bool, Path | None]:
     """Whether there is room for a table, and the folder that has it; ``None`` for memory."""
     size = table_bytes(graph, hops, summed)
     if wanted == "never":
         return False, None
     folder = table_folder(size)
-    if folder is None:
+    is_wide = graph.num_features > _WIDEST  # its rows would be read from a file too slowly
+    if folder is None or (is_wide and size < available_memory() / 4):
         return True, None
     room = shutil.disk_usage(folder).free
-    if size < room / 2 and (wanted == "always" or graph.num_features <= _WIDEST):
+    if size < room / 2 and (wanted == "always" or not is_wide):
         return True, folder
     if wanted == "always":
         raise InputError(

@@ -1,20 +1,22 @@
 """Propagated features of all nodes, computed once and read by the rows of a batch."""
 
+import os
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance
-from lgdgcn.runtime import available_memory
+from lgdgcn.runtime import available_memory, gibibytes
 from lgdgcn.train.graph_rows import GraphRows
 
 __all__ = [
@@ -204,8 +206,22 @@ def matrix_maker(
 
     def mapped() -> Array:
         with tempfile.TemporaryFile(dir=folder) as file:
-            file.truncate(size[0] * size[1] * kind.itemsize)
+            _reserve(file, size[0] * size[1] * kind.itemsize, folder)
             array: Array = np.memmap(file, kind, "r+", shape=size)  # the map keeps the file
             return array
 
     return mapped
+
+
+def _reserve(file: IO[bytes], size: int, folder: Path) -> None:
+    """Give a file its size, and the disk's room at once: a map that finds none ends the process."""
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
+    except OSError as error:
+        raise InputError(
+            f"a table takes {gibibytes(size)}, which {folder} has no room for ({error.strerror}); "
+            "name another folder with TMPDIR"
+        ) from None

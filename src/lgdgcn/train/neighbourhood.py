@@ -72,7 +72,8 @@ def linked_sample(
         column: Neighbours ``[E]``.
         most: Number of nodes.
         seed: Of the drawing.
-        first: Nodes that are taken, with their neighbours, before any are drawn.
+        first: Nodes that are taken in any case, no more than so many; then come their
+            neighbours, and others only if there is room left.
     """
     nodes = len(row_ptr) - 1
     if nodes <= most:
@@ -89,7 +90,7 @@ def linked_sample(
     is_drawn = torch.zeros(len(ranked), dtype=torch.bool)
     is_drawn[place] = True
     ranked[place], ranked[~is_drawn] = drawn, others
-    kept, _ = kernels.renumber(ranked[:0], ranked)
+    kept, _ = kernels.renumber(ranked[:0] if first is None else first, ranked)
     return kept[:most].sort().values
 
 

@@ -19,7 +19,8 @@ from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.search_sample import is_searched_by_sample, search_sample
+from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.search_sample import is_for_graph, is_searched_by_sample, search_sample
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.trainer import Trainer
 
@@ -57,6 +58,7 @@ class Choice:
         log: The metrics of its epochs so far.
         searched: Settings that were tried beyond the portfolio.
         sample: Nodes of the part of the graph that they were tried on; 0 for all of it.
+        too_large: Candidates that were not tried, as the whole graph is too large for them.
     """
 
     best: Candidate
@@ -69,6 +71,7 @@ class Choice:
     log: tuple[Metrics, ...] = field(default=(), repr=False, compare=False)
     searched: int = 0
     sample: int = 0
+    too_large: int = 0
 
     @property
     def score(self) -> float:
@@ -81,11 +84,15 @@ class Choice:
         if self.searched:
             return f"settings: the best on validation of a search over {self.searched} more{where}"
         if len(self.scores) > 1 and not self.early and not any(self.epochs):
+            if self.too_large == len(self.scores) - 1:
+                return f"settings: number {self.number}, the only one for a graph of this size"
             return (
                 f"settings: the first of {len(self.scores)}, as without validation nodes nothing "
                 "could be chosen"
             )
         text = f"settings: number {self.number} of {len(self.scores)} tried on validation{where}"
+        if self.too_large:
+            text += f"; {self.too_large} were not, as they are not for a graph of this size"
         last = max(self.epochs)
         return text + (f"; time was over after {last} epochs of the best" if self.early else "")
 
@@ -125,23 +132,46 @@ def choose_settings(
     Raises:
         InputError: No candidate can be trained here.
     """
-    is_sample = len(candidates) > 1 and is_searched_by_sample(data, candidates[0].settings)
-    graph = search_sample(data, seed) if is_sample else data
-    tried = [replace(one, settings=replace(one.settings, batch_size=0)) for one in candidates]
-    choice = choose_each(
-        tried if is_sample else candidates,
-        [graph],
-        [seed],
-        device,
-        seconds=seconds,
-        stop=stop,
-        at_least=at_least,
-    )[0]
-    if not is_sample:
-        return choice
+    limits: Any = {"seconds": seconds, "stop": stop, "at_least": at_least}
+    if len(candidates) == 1 or not is_searched_by_sample(data, candidates[0].settings):
+        return choose_each(candidates, [data], [seed], device, **limits)[0]
+    return _choose_on_sample(candidates, data, seed, device, limits)
+
+
+def _choose_on_sample(
+    candidates: Sequence[Candidate], data: Data, seed: int, device: torch.device, limits: Any
+) -> Choice:
+    """Choose on a sample from the candidates that can be used for the whole graph.
+
+    Where none can, that is what a user has asked for, and all are tried.
+    """
+    usable = [
+        number
+        for number, one in enumerate(candidates)
+        if is_for_graph(data, one.settings, one.model, device)
+    ] or [*range(len(candidates))]
+    graph = search_sample(data, seed)
+    metric = choose_metric(data, candidates[0].settings.metric).metric  # that of the whole graph
+    tried = [
+        Candidate(one.model, replace(one.settings, batch_size=0, metric=metric))
+        for one in (candidates[number] for number in usable)
+    ]
+    found = choose_each(tried, [graph], [seed], device, **limits)[0]
+    number = usable[found.number - 1]
+    judged = dict(zip(usable, zip(found.scores, found.epochs, strict=True), strict=True))
+    rows = [judged.get(index, (None, 0)) for index in range(len(candidates))]
     # what was trained on a sample is not where a training on the graph goes on
-    best = candidates[choice.number - 1]
-    return replace(choice, best=best, state=None, log=(), sample=int(graph.num_nodes))
+    return replace(
+        found,
+        best=candidates[number],
+        number=number + 1,
+        scores=tuple(score for score, _ in rows),
+        epochs=tuple(epochs for _, epochs in rows),
+        state=None,
+        log=(),
+        sample=0 if graph is data else int(graph.num_nodes or 0),
+        too_large=len(candidates) - len(usable),
+    )
 
 
 def choose_each(

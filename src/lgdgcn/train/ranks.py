@@ -23,7 +23,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from lgdgcn.errors import InputError, LGDError
 
-__all__ = ["RankError", "Ranks"]
+__all__ = ["RankError", "Ranks", "rank_timeout"]
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class Ranks:
             return _current
         restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
         where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-        limit = timedelta(seconds=_seconds())
+        limit = timedelta(seconds=rank_timeout())
         try:
             store, rank, size = next(rendezvous("env://", timeout=limit))
             own = PrefixStore(_new_name(store, rank, size), store)
@@ -190,7 +190,7 @@ class Ranks:
                 silent, since = max((silent, since), (rank, waited), key=lambda one: one[1])
         raise RankError(
             f"rank {silent} hangs: rank {self.rank} has not heard of it for {since:.0f} s "
-            f"({TIMEOUT}={_seconds():.0f}); look at its machine and start again with --resume"
+            f"({TIMEOUT}={rank_timeout():.0f}); look at its machine and start again with --resume"
         ) from None
 
 
@@ -200,7 +200,7 @@ def _new_name(store: Store, rank: int, size: int) -> str:
     torchrun may keep one store over its restarts, with the addresses of ranks that have ended. So
     every rank asks with a number of its own, and knows an answer to it from an older one.
     """
-    own, end = uuid4().hex, time.monotonic() + _seconds()
+    own, end = uuid4().hex, time.monotonic() + rank_timeout()
     return _answer_all(store, size, own, end) if rank == 0 else _ask(store, rank, own, end)
 
 
@@ -234,11 +234,12 @@ def _read(store: Store, key: str) -> str:
 
 def _wait(end: float, rank: int) -> None:
     if time.monotonic() > end:
-        raise RuntimeError(f"rank {rank} has not come within {_seconds():g} s ({TIMEOUT})")
+        raise RuntimeError(f"rank {rank} has not come within {rank_timeout():g} s ({TIMEOUT})")
     time.sleep(_LOOK)
 
 
-def _seconds() -> float:
+def rank_timeout() -> float:
+    """Seconds after which a rank that is not heard of hangs."""
     text = os.environ.get(TIMEOUT) or str(_TIMEOUT)
     try:
         seconds = float(text)

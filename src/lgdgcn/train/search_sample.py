@@ -5,15 +5,18 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
+from lgdgcn.train.batch_input import lacks_table
 from lgdgcn.train.graph_rows import GraphRows
+from lgdgcn.train.memory import TooLargeError, check_memory
 from lgdgcn.train.neighbourhood import induced_edges, linked_sample, some_of
 from lgdgcn.train.trained import attach_edge_weights
 
-__all__ = ["MOST_NODES", "is_searched_by_sample", "search_sample"]
+__all__ = ["MOST_NODES", "is_for_graph", "is_searched_by_sample", "search_sample"]
 
 WHOLE = 50_000  # nodes of the largest graph that settings are tried on whole: some minutes
 MOST_NODES = 10_000  # of a sample
-_LABELLED = 4_000  # training and validation nodes that it is drawn around, at most
+_LABELLED = 2_000  # training nodes, and validation nodes, that it is drawn around, at most
+_NEIGHBOURS = 200_000  # nodes whose latent neighbours are found within a minute or two
 
 
 def is_searched_by_sample(graph: Data, settings: Settings) -> bool:
@@ -21,12 +24,29 @@ def is_searched_by_sample(graph: Data, settings: Settings) -> bool:
     return bool(settings.batch_size) or int(graph.num_nodes or 0) > WHOLE
 
 
+def is_for_graph(graph: Data, settings: Settings, model: str, device: torch.device) -> bool:
+    """Whether settings that do well on a sample can be used for the whole graph.
+
+    Not if it has so many nodes that looking for latent neighbours would take longer than all the
+    rest, if it does not fit into memory, or if batches lack a table that batch norm needs.
+    """
+    if settings.structure in ("global", "both") and int(graph.num_nodes or 0) > _NEIGHBOURS:
+        return False
+    if settings.batch_size:
+        return not lacks_table(GraphRows.of(graph), settings)
+    try:
+        check_memory(graph, [settings], model, device)
+    except TooLargeError:
+        return False
+    return True
+
+
 def search_sample(graph: Data, seed: int = 0) -> Data:
     """Return labelled nodes with some neighbours of each and all edges between them.
 
-    Training and validation nodes are drawn in the proportion in which the graph has them; labelled
-    nodes among their neighbours keep their part in the split. The labels of test nodes are left
-    out. A graph that is no larger than a sample is returned as it is.
+    It is drawn around training nodes and validation nodes, all of them where they are few; labelled
+    nodes among their neighbours keep their part in the split. Other nodes have no label in it. A
+    graph that is no larger than a sample is returned as it is.
 
     Args:
         graph: A canonical graph, in memory or of mapped files.
@@ -37,23 +57,21 @@ def search_sample(graph: Data, seed: int = 0) -> Data:
     if graph.edge_index is not None:
         attach_edge_weights(graph)
     rows = GraphRows.of(graph)
-    first = _labelled(graph, seed)
+    split = ("train_mask", "val_mask")
+    most = min(_LABELLED, MOST_NODES // 4)
+    first = torch.cat([some_of(graph[name].nonzero().squeeze(1), most, seed) for name in split])
     nodes = linked_sample(rows.row_ptr, rows.column, MOST_NODES, seed, first)
     edge_index, entry = induced_edges(rows.row_ptr, rows.column, nodes)
-    split = {name: graph[name][nodes] for name in ("train_mask", "val_mask")}
-    sample = Data(
-        x=rows.features(nodes), edge_index=edge_index, y=graph.y[nodes], classes=graph.classes
-    )
-    sample.update({**split, "test_mask": torch.zeros_like(split["train_mask"])})
+    masks = {name: graph[name][nodes] for name in split}
+    sample = Data(x=rows.features(nodes), edge_index=edge_index, classes=graph.classes, **masks)
+    sample.y = _seen(graph.y[nodes], masks["train_mask"] | masks["val_mask"])
+    sample.test_mask = torch.zeros_like(masks["train_mask"])
     if rows.weight is not None:
         sample.edge_weight = rows.weight[entry]
     return sample
 
 
-def _labelled(graph: Data, seed: int) -> Tensor:
-    """Training and validation nodes, some of each if they are many, in random order."""
-    both = [graph[name].nonzero().squeeze(1) for name in ("train_mask", "val_mask")]
-    share = min(1.0, _LABELLED / max(1, sum(map(len, both))))
-    drawn = torch.cat([some_of(nodes, -int(-len(nodes) * share // 1), seed) for nodes in both])
-    order = torch.randperm(len(drawn), generator=torch.Generator().manual_seed(seed))
-    return drawn[order]
+def _seen(y: Tensor, mask: Tensor) -> Tensor:
+    """Labels, or label sets, of some nodes; the others' are unknown."""
+    unknown = torch.nan if y.is_floating_point() else -1
+    return y.where(mask.view(-1, *[1] * (y.dim() - 1)), unknown)

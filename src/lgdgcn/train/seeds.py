@@ -289,7 +289,9 @@ class _SeedObserver(JobObserver):
 
 
 def _unused_weights(trained: TrainedModel, graph: Data) -> list[str]:
-    if "edge_weight" not in graph or trained.model.uses_edge_weights:
+    rows = graph.get("rows")  # of a mapped graph
+    has_weights = "edge_weight" in graph or (rows is not None and rows.weight is not None)
+    if not has_weights or trained.model.uses_edge_weights:
         return []
     title, settings = MODELS[trained.name].title, trained.settings
     if getattr(trained.model, "encoder", None) is not None:
