@@ -14,10 +14,12 @@ from lgdgcn.estimator import LGDClassifier
 from lgdgcn.kernels.graph import edge_weights
 from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
+from lgdgcn.train.mapped import mapped_graph
 from lgdgcn.train.seeds import train_seed, train_seeds
 from lgdgcn.train.state import Member
 from lgdgcn.train.trained import hold_once, prepared, prepared_alike
 from lgdgcn.train.trainer import Trainer
+from train.test_batch_trainer import packed_from
 
 CPU = torch.device("cpu")
 
@@ -74,6 +76,13 @@ def test_models_that_cannot_say_so(model, changes):
     plain, _ = trained(noisy(weighed=False), model, epochs=3, **changes)
     assert plain.scores == result.scores
     assert not [line for line in plain.warnings if "weights of edges" in line]
+
+
+def test_a_mapped_graph_says_so_too(tmp_path):
+    graph = mapped_graph(packed_from(noisy(), tmp_path / "graph.lgd"))
+    for structure, count in (("both", 1), ("none", 0)):
+        result, _ = trained(graph, "lgdgcn", epochs=2, batch_size=64, structure=structure)
+        assert len([line for line in result.warnings if "weights of edges" in line]) == count
 
 
 def test_weights_count_by_their_proportions():
