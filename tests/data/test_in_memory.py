@@ -14,7 +14,7 @@ from lgdgcn.data.in_memory import (
     training_part,
 )
 from lgdgcn.data.user_graph import read_graph
-from lgdgcn.errors import InputError, LGDNote
+from lgdgcn.errors import InputError, LGDNote, LGDWarning
 from lgdgcn.estimator import LGDClassifier
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -346,6 +346,8 @@ def test_money_and_codes_of_a_table():
         }
     )
     edges = pandas.DataFrame({"source": ["a"], "target": ["b"]})
+    with pytest.warns(LGDNote, match=r"\('1 234 €' is 1234\)$"):  # of no comma it can be said
+        from_pandas(nodes[["id", "label"]].assign(price=["1 234 €", "2 500 €", None]), edges)
     with pytest.warns(LGDNote) as said:
         data = from_pandas(nodes, edges)
     assert data.feature_names == ["price", "price missing", "zip=00037", "zip=80331"]
@@ -353,3 +355,42 @@ def test_money_and_codes_of_a_table():
     messages = [str(one.message) for one in said]
     assert any("'4833,87 €' is 4833.87, with a decimal comma" in line for line in messages)
     assert any("codes and no numbers" in line for line in messages)
+
+
+def test_numbers_in_memory_have_no_decimal_comma():
+    pandas = pytest.importorskip("pandas")
+    edges = pandas.DataFrame({"source": ["a"], "target": ["b"]})
+    ids = [*"abcdef"]
+    nodes = pandas.DataFrame({"id": ids, "price": ["4833,87 €", "12,5 €"] * 3})
+    like = from_pandas(nodes, edges)
+    prices = [1.125, 2.5, 7.0, 1234.567, 0.001, 3.3]
+    for cells in (
+        prices,
+        pandas.Series(prices, dtype=object),
+        pandas.Series(prices, dtype="Float64"),
+    ):
+        again = from_pandas(nodes.assign(price=cells), edges, like=like)
+        assert again.x[:, 0].tolist() == pytest.approx(prices)
+        assert again.encoding == like.encoding
+    graph = networkx.Graph()
+    graph.add_nodes_from(
+        (name, {"price": price}) for name, price in zip("ab", [1.125, 4.375], strict=True)
+    )
+    assert from_networkx(graph, like=like).x[:, 0].tolist() == [1.125, 4.375]
+    with pytest.warns(
+        LGDNote, match=r"follow a point, not a comma as in training: 'price' \('1.125' is 1.125\)"
+    ):
+        again = from_pandas(nodes.assign(price=[str(price) for price in prices]), edges, like=like)
+    assert again.x[:, 0].tolist() == pytest.approx(prices)
+
+
+def test_a_label_for_every_node_of_a_table_names_no_option():
+    pandas = pytest.importorskip("pandas")
+    nodes = pandas.DataFrame({"id": range(20), "label": range(100, 120), "f": [0.5, 1.5] * 10})
+    nodes["split"] = ["train", "val"] * 10
+    edges = pandas.DataFrame({"source": range(19), "target": range(1, 20)})
+    with pytest.warns(LGDWarning) as said:
+        LGDClassifier(epochs=1, budget="none").fit(from_pandas(nodes, edges))
+    messages = [str(one.message) for one in said]
+    assert any("choose another column as the label" in line for line in messages)
+    assert not any("--label" in line for line in messages)

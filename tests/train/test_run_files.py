@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from lgdgcn.commands import explore, train_table
+from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.errors import InputError
 from lgdgcn.train.run_files import read_config, read_result
 
@@ -87,3 +88,12 @@ def test_files_that_are_not_there(tmp_path):
         for read in (read_config, read_result):
             with pytest.raises(InputError, match=f"{name} is damaged .* no such file"):
                 read(tmp_path / name)
+
+
+def test_a_label_that_looks_like_an_identifier_is_not_said_again(capsys):
+    said = f"{IDENTIFIER}: 4 labelled nodes have 4 classes"
+    result = RESULT | {"warnings": [said, f"seed 3: {said}", "seed 3: another"]}
+    train_table.print_results("cora", [result])
+    shown = capsys.readouterr().out
+    assert IDENTIFIER not in shown
+    assert "another" in shown

@@ -48,7 +48,8 @@ def print_results(dataset: str, results: list[Result]) -> None:
     for result in results:
         model = f"{_name(result)}: " if len(results) > 1 else ""
         for warning in result.get("warnings", []):
-            if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
+            # it was said when the graph was read; a seed may stand before it
+            if IDENTIFIER not in warning:
                 print_warning(model + warning)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 from lgdgcn.data.columns import FEATURE_ROLES, Cells, ColumnSummary, CountedCells
 from lgdgcn.data.encoding import EncodedColumn, Encoding
 from lgdgcn.data.labels import SPLIT_NAMES
-from lgdgcn.data.names import as_number, is_number
+from lgdgcn.data.names import COMMA, as_number, is_number
 from lgdgcn.errors import LGDNote
 
-__all__ = ["listed", "tell_columns", "tell_new_values"]
+__all__ = ["listed", "tell_columns", "tell_new_values", "tell_points"]
 
 NAMED = 5  # columns in one line
 UNFIT = "cells that do not fit their column count as blank"
@@ -92,14 +92,25 @@ def tell_new_values(
         _warn(path, f"columns that had values in training are all blank here: {listed(empty)}")
 
 
+def tell_points(path: Path, found: Mapping[str, str]) -> None:
+    """Say which columns have a decimal point where training had a comma, each with a cell."""
+    if found:
+        shown = [(name, _is_read(cell)) for name, cell in found.items()]
+        _warn(path, f"decimals follow a point, not a comma as in training: {listed(shown)}")
+
+
 def _unfit(count: int, role: str, example: str) -> str:
     return f"{count} no {role}, such as {example[:30]!r}"
 
 
 def _read_as(column: ColumnSummary, encoded: EncodedColumn) -> str:
-    value = as_number(column.example, encoded.written)
-    form = ", with a decimal comma" if encoded.written else ""
-    return f"{column.example.strip()[:30]!r} is {value or 0:.12g}{form}"
+    has_comma = encoded.written == COMMA and COMMA in column.example  # not so: 1 234 €
+    form = ", with a decimal comma" if has_comma else ""
+    return _is_read(column.example, encoded.written) + form
+
+
+def _is_read(cell: str, written: str = "") -> str:
+    return f"{cell.strip()[:30]!r} is {as_number(cell, written) or 0:.12g}"
 
 
 def _warn(path: Path, message: str) -> None:

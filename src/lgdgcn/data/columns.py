@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lgdgcn.data.names import as_number, is_code, is_missing, is_number, number_form
+from lgdgcn.data.names import COMMA, as_number, is_code, is_missing, is_number, number_form
 
 __all__ = [
     "FEATURE_ROLES",
@@ -59,7 +59,8 @@ class ColumnSummary:
         rows: How many cells it has.
         blank: How many of them are empty or say so, as NA does.
         odd: How many are something else than the role asks for, and count as blank.
-        example: A cell that is neither; in a column of numbers, one with signs or separators.
+        example: A cell that is neither; in a column of numbers, one with signs or separators, with
+            a decimal comma if there is one.
         odd_example: An odd cell.
         code: Whether its digits are no number, since some begin with 0.
     """
@@ -123,13 +124,15 @@ odd_example='unknown', code=False)
     counted = cells if isinstance(cells, CountedCells) else CountedCells.of(cells)
     code = role is None and is_code(counted.texts)
     role = role or _guessed(counted)
-    parse = parser(role, written_form(role, counted))
-    odd, example, odd_example, plain = 0, "", "", True
+    written = written_form(role, counted)
+    parse = parser(role, written)
+    odd, example, odd_example, telling = 0, "", "", 0
     for cell, count in counted.values:
         fits = parse is None or parse(cell) is not None
         odd += 0 if fits else count
-        if fits and (not example or (role == "number" and plain and not is_number(cell))):
-            example, plain = cell, is_number(cell)
+        tells = 0 if is_number(cell) else 1 + (written == COMMA and COMMA in cell)
+        if fits and (not example or (role == "number" and tells > telling)):
+            example, telling = cell, tells
         odd_example = odd_example or ("" if fits else cell)
     blank = counted.rows - counted.known
     return ColumnSummary(name, role, counted.rows, blank, odd, example, odd_example, code)

@@ -13,8 +13,8 @@ is learnt on has blanks in a column, another column marks them.
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from lgdgcn.data.columns import (
     parser,
     written_form,
 )
-from lgdgcn.data.names import is_missing
+from lgdgcn.data.names import COMMA, as_number, is_missing, other_form
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import require_memory
 
@@ -145,6 +145,36 @@ class Encoding:
                     name += "'"
                 names[name] = None
         return list(names)
+
+    def with_points(self, names: Container[str]) -> "Encoding":
+        """The same, but the numbers of some columns have no decimal comma."""
+        columns = (
+            replace(c, written="") if c.written == COMMA and c.name in names else c
+            for c in self.columns
+        )
+        return replace(self, columns=tuple(columns))
+
+    def points(self, table: Mapping[str, Cells | CountedCells]) -> dict[str, str]:
+        """Columns of text with a decimal point, where training had a comma; a cell of each.
+
+        Raises:
+            InputError: A cell may have either.
+        """
+        found: dict[str, str] = {}
+        for column in self.columns:
+            cells = table[column.name]
+            if column.written != COMMA or isinstance(cells, np.ndarray):
+                continue
+            cell, shown = other_form(_counted(cells).texts)
+            if cell and not shown:
+                comma, plain = (f"{as_number(cell, form) or 0:.12g}" for form in (COMMA, ""))
+                raise InputError(
+                    f"column {column.name[:50]!r} holds {cell.strip()[:50]!r}, {comma} if decimals "
+                    f"follow a comma as in training, else {plain}; write {comma} or "
+                    f"{plain.replace('.', ',')}"
+                )
+            found |= {column.name: cell} if cell else {}
+        return found
 
     def encode(self, table: Mapping[str, Cells], what: str) -> Block:
         """The features ``[N, width]`` of a table with the columns this was learnt on.

@@ -4,6 +4,7 @@ import csv
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,8 @@ def from_networkx(
         place = _new_folder(folder)
         _write(place / "nodes.csv", [*columns], zip(*columns.values(), strict=True))
         _write(place / "edges.csv", ("source", "target", *read), edges)
-        return _read(place, label if label in columns else None, words, like)
+        numbers = (name for name, cells in columns.items() if _are_numbers(cells))
+        return _read(place, label if label in columns else None, words, like, numbers)
 
 
 def from_pandas(
@@ -115,7 +117,9 @@ def from_pandas(
         _whole(nodes, ["id" if id is None else id, label]).to_csv(place / "nodes.csv", index=False)
         edges = _whole(edges.set_axis(names, axis=1), names[:2])
         edges.to_csv(place / "edges.csv", index=False)
-        return _read(place, label if label in nodes.columns else None, words, like, known)
+        numbers = (str(name) for name, cells in nodes.items() if _are_numbers(cells.dropna()))
+        own = label if label in nodes.columns else None
+        return _read(place, own, words, like, numbers, known)
 
 
 def _names(columns: Iterable[Any]) -> str:
@@ -129,6 +133,10 @@ def _whole(table: Any, names: list[str]) -> Any:
     floats = [name for name in names if name in table.columns and table[name].dtype.kind == "f"]
     whole = [name for name in floats if (table[name].dropna() % 1 == 0).all()]
     return table.astype(dict.fromkeys(whole, "Int64"))
+
+
+def _are_numbers(cells: Iterable[Any]) -> bool:
+    return all(cell is None or isinstance(cell, Number) for cell in cells)
 
 
 def _edge_cell(value: Any) -> Any:
@@ -166,9 +174,12 @@ def _read(
     label: str | None,
     words: Sequence[str],
     like: Data | None,
+    numbers: Iterable[str],
     known: Mapping[str, str] | None = None,
 ) -> Data:
     """Read the tables, of which one column has the labels and others have known roles.
+
+    Columns of ``numbers`` are no text, and have a decimal point in the files.
 
     Messages name the tables without the folder, which the user never sees, and arguments in the
     place of options.
@@ -177,13 +188,16 @@ def _read(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            encoding = None if like is None else like.get("encoding")
+            learnt = None if like is None else like.get("encoding")
+            encoding = None if learnt is None else learnt.with_points({*numbers})
             roles = dict(known or {}) | dict.fromkeys(words, "words")
             roles |= {} if label is None else {label: "label"}
             graph = read_graph(folder, require_labels=False, roles=roles, encoding=encoding)
         except InputError as error:
             said = str(error).replace(hidden, "")
             raise type(error)(said.replace("--id makes it the id", "id=… names it")) from None
+    if learnt is not None and "encoding" in graph:
+        graph.encoding = learnt
     for one in caught:
         said = str(one.message).replace(hidden, "")
         said = said.replace("--features text:COLUMN makes", "words=[COLUMN] makes")

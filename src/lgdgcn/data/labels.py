@@ -296,8 +296,8 @@ def identifier_warning(y: Tensor) -> str | None:
 
     Example:
         >>> identifier_warning(torch.tensor([0, 1, 2, 3, -1]))
-        'the label column looks like an identifier: 4 labelled nodes have 4 classes; name another \
-column with --label'
+        'the label column looks like an identifier: 4 labelled nodes have 4 classes; choose \
+another column as the label'
         >>> identifier_warning(torch.tensor([0, 1, 1, 0]))
     """
     if y.dim() != 1:
@@ -308,7 +308,7 @@ column with --label'
         return None
     return (
         f"{IDENTIFIER}: {len(labels):,} labelled nodes have {classes:,} classes; "
-        "name another column with --label"
+        "choose another column as the label"
     )
 
 

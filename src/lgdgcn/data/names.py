@@ -22,6 +22,7 @@ __all__ = [
     "is_number",
     "label_values",
     "number_form",
+    "other_form",
     "warn_of_blanks",
 ]
 
@@ -32,7 +33,7 @@ WRITTEN = re.compile(
 )
 COMMA_NUMBER = re.compile(  # the same where a comma stands before the decimals, a dot in thousands
     r"\s*(?P<sign>[+-])?[$€£¥]?\s?"
-    r"(?P<whole>[0-9]{1,3}([. \u00a0\u202f][0-9]{3})+|[0-9]+)(,(?P<decimals>[0-9]+))?"
+    r"(?P<whole>[1-9][0-9]{0,2}([. \u00a0\u202f][0-9]{3})+|[0-9]+)(,(?P<decimals>[0-9]+))?"
     r"\s?[%$€£¥]?\s*"
 )
 DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]+,[0-9]+([eE][+-]?[0-9]+)?\s*")
@@ -123,6 +124,33 @@ def number_form(cells: Iterable[str]) -> str:
         # 030 123 456 has neither: it may be anything
         shown = shown or (as_number(cell) is None and re.search("[,%$€£¥]", cell) is not None)
     return COMMA if shown else ""
+
+
+def other_form(cells: Iterable[str]) -> tuple[str, bool]:
+    """What speaks against a decimal comma in a column, where other tables write one.
+
+    Nothing does where a cell can be read in no other way, or no number has a point.
+
+    Args:
+        cells: The cells that are not blank.
+
+    Returns:
+        A cell that would be another number without it, and whether one such as ``2.5`` shows that
+        decimals follow a point. Otherwise ``1.234`` may be either.
+
+    Example:
+        >>> other_form(["1.234", "2.5"]), other_form(["1.234"]), other_form(["1.234", "0,5"])
+        (('1.234', True), ('1.234', False), ('', False))
+    """
+    found, shown = "", False
+    for cell in cells:
+        plain, comma = as_number(cell), as_number(cell, COMMA)
+        if plain is None and comma is not None:
+            return "", False
+        shown = shown or (plain is not None and "." in cell and not COMMA_NUMBER.fullmatch(cell))
+        if plain != comma and "." not in found:
+            found = cell if "." in cell else found or cell
+    return (found, shown) if shown or "." in found else ("", False)
 
 
 def is_code(cells: Iterable[str]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lgdgcn.data.column_notes import listed, tell_columns, tell_new_values
+from lgdgcn.data.column_notes import listed, tell_columns, tell_new_values, tell_points
 from lgdgcn.data.columns import FEATURE_ROLES, ColumnSummary, summary
 from lgdgcn.data.encoding import Encoding, fit_column
 from lgdgcn.data.graph_file import merged_roles
@@ -17,7 +17,7 @@ from lgdgcn.data.label_sets import label_sets
 from lgdgcn.data.labels import SPLITS, split_number
 from lgdgcn.data.names import is_index, label_values, warn_of_blanks
 from lgdgcn.data.other_id import OtherId, other_id, tell_other_id
-from lgdgcn.data.tables import Table, read_table
+from lgdgcn.data.tables import Table, number_columns, read_table
 from lgdgcn.errors import InputError, LGDWarning
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "node_ids",
     "read_nodes",
     "summaries",
+    "with_points",
 ]
 
 ID = ("id", "node_id", "node", "name")  # the first that is there; the others are features
@@ -105,13 +106,15 @@ def _read(
 ) -> tuple[Table, dict[str, str], OtherId | None]:
     """The table, the roles of its columns that are known, and another id than its name tells."""
     roles: dict[str, str] = {}
+    if encoding is not None:
+        encoding = encoding.with_points(number_columns(path))
 
     def text_columns(names: list[str]) -> set[str]:
         known, text = known_roles(names, given, encoding)
         roles.update(known)
         return text
 
-    table = read_table(path, text_columns, delimiter)
+    table = read_table(path, text_columns, delimiter, learning=encoding is None)
     if encoding is not None or "id" in given.values():
         return table, roles, None
     own = _of("id", roles)
@@ -207,8 +210,24 @@ def encoded_table(path: Path, columns: Mapping[str, Any], encoding: Encoding) ->
         InputError: The columns are not those of the other table.
     """
     check_columns(encoding, columns)
-    tell_new_values(path, encoding, columns)
-    return _encoded(path, columns, encoding)
+    here = with_points(path, encoding, columns)
+    tell_new_values(path, here, columns)
+    values = _encoded(path, columns, here)
+    return values | ({"encoding": encoding} if "encoding" in values else {})
+
+
+def with_points(path: Path, encoding: Encoding, columns: Mapping[str, Any]) -> Encoding:
+    """The encoding that reads this table: without decimal commas where it shows points instead.
+
+    Raises:
+        InputError: A column shows neither.
+    """
+    try:
+        found = encoding.points(columns)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    tell_points(path, found)
+    return encoding.with_points(found)
 
 
 def _encoded(path: Path, columns: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:

@@ -32,6 +32,7 @@ __all__ = [
     "find_table",
     "holds",
     "is_infinite",
+    "number_columns",
     "read_npz",
     "read_rows",
     "read_table",
@@ -116,8 +117,26 @@ def read_rows(
     return read_delimited(path, advance, known, delimiter)
 
 
+def number_columns(path: Path) -> set[str]:
+    """The columns that hold numbers by their type: of a parquet file, for text has no types."""
+    if path.suffix != ".parquet":
+        return set()
+    next(_parquet_rows(path, lambda done, share: None))  # refuses what cannot be read
+    from pyarrow import parquet, types
+
+    tests = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    found = set()
+    for field in parquet.read_schema(path):
+        kind = field.type.value_type if types.is_dictionary(field.type) else field.type
+        found |= {field.name} if any(test(kind) for test in tests) else set()
+    return found
+
+
 def read_table(
-    path: Path, text_columns: Callable[[list[str]], set[str]], delimiter: str = ""
+    path: Path,
+    text_columns: Callable[[list[str]], set[str]],
+    delimiter: str = "",
+    learning: bool = True,
 ) -> Table:
     """Read a csv, tsv or parquet file whose first line names its columns.
 
@@ -130,9 +149,11 @@ def read_table(
         text_columns: Says which of the column names are text, whatever their cells are.
         delimiter: What divides the cells of a text file; by default the file tells. Between
             semicolons, 3,5 is a number.
+        learning: Whether a column of other numbers, too, such as 1.234,5 or 3,5 €, stays as it is,
+            since its form is found out later.
     """
     commas = path.suffix != ".parquet" and has_semicolons(path, delimiter)
-    options = _TextOptions(delimiter, commas)
+    options = _TextOptions(delimiter, commas, learning)
     table, words = _read_table(path, text_columns, set(), options)
     if words:
         del table  # before the next one takes its room
@@ -143,6 +164,7 @@ def read_table(
 class _TextOptions(NamedTuple):
     delimiter: str
     decimal_commas: bool
+    learning: bool
 
 
 def _read_table(
@@ -209,7 +231,8 @@ def _read_table(
     if words:
         return Table(path, [], {}, np.zeros((0, 0), np.float32), []), words
     for name in text.keys() - given if options.decimal_commas else ():
-        if not number_form(cell for cell in text[name] if not is_missing(cell)):
+        known = (cell for cell in text[name] if not is_missing(cell))
+        if not (options.learning and number_form(known)):
             text[name] = [decimal_point(cell) for cell in text[name]]
     matrix = np.frombuffer(numbers, np.float32).reshape(len(lines), len(number_at))
     return Table(path, names, text, matrix, lines), words

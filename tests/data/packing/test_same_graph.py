@@ -3,6 +3,7 @@
 import csv
 import gzip
 import random
+import re
 import tomllib
 from pathlib import Path
 
@@ -358,17 +359,58 @@ def test_a_decimal_comma_is_one_in_a_graph_like_it(tmp_path):
     one = folder(tmp_path / "one", nodes=one, edges=edges)
     encoding = read_graph(one, require_labels=False).encoding
     for cells, expected in (
-        ("1.234\nb,7", [1234, 7]),  # plain numbers, were it not for the other graph
+        ('1.234\nb,"7,5"', [1234, 7.5]),
+        ('"1,234"\nb,7', [1.234, 7]),  # thousands, were it not for the other graph
+        ("1.125\nb,2.5", [1.125, 2.5]),  # a table of its own mind
+        ('"1,234"\nb,2.5 €', [1234, 2.5]),
         ('"0,5"\nb,2.5', [0.5, 2.5]),
         ("oops\nb,", [3, 3]),
     ):
         two = folder(tmp_path / "two", nodes=f"id,price\na,{cells}\n", edges=edges)
         graph, _ = check_same(two, tmp_path / "two.lgd", encoding=encoding)
-        assert graph.x[:, 0].tolist() == expected
+        assert graph.x[:, 0].tolist() == pytest.approx(expected)
+        assert graph.encoding == encoding
     two = folder(tmp_path / "two", nodes="id,price\na,1.234\nb,7\n", edges=edges)
+    for error in check_same(two, tmp_path / "two.lgd", encoding=encoding):
+        assert re.search(
+            "'price' holds '1.234', 1234 if .* else 1.234; write 1234 or 1,234", str(error)
+        )
     packed = pack(two, tmp_path / "own.lgd", memory="8GB")
     with pytest.raises(InputError, match=r"packed as numbers.*decimal comma.*--like RUN"):
         packed.to_data(require_labels=False, encoding=encoding)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_numbers_of_a_table_with_types_have_no_decimal_comma(tmp_path, suffix):
+    edges = "source,target\na,b\n"
+    one = 'id,price\na,"4833,87 €"\nb,"12,5 €"\n'
+    encoding = read_graph(
+        folder(tmp_path / "one", nodes=one, edges=edges), require_labels=False
+    ).encoding
+    two = folder(tmp_path / "two", edges=edges)
+    nodes = pyarrow.table({"id": ["a", "b", "c"], "price": [1.125, 1234.567, None]})
+    pyarrow.parquet.write_table(nodes, two / "nodes.parquet")
+    graph, _ = check_same(two, tmp_path / "two.lgd", encoding=encoding)
+    assert graph.x[:, 0].tolist() == pytest.approx([1.125, 1234.567, encoding.columns[0].fill])
+    (two / "nodes.parquet").rename(two / "nodes-1.parquet")
+    if suffix == ".csv":
+        (two / "nodes-2.csv").write_text('id,price\nd,"0,5"\n')
+        with pytest.raises(InputError, match=r"'price' holds numbers in one file.*save it alike"):
+            pack(two, tmp_path / "three.lgd", encoding=encoding, memory="8GB")
+    else:
+        nodes = pyarrow.table({"id": ["d"], "price": [0.125]})
+        pyarrow.parquet.write_table(nodes, two / "nodes-2.parquet")
+        packed = pack(two, tmp_path / "three.lgd", encoding=encoding, memory="8GB")
+        assert packed.features([0, 3])[:, 0].tolist() == [1.125, 0.125]
+
+
+def test_a_sign_between_plain_decimals_leaves_the_others_as_the_model_reads_them(tmp_path):
+    edges = "source;target\na;b\n"
+    one = folder(tmp_path / "one", nodes="id;price\na;1,5\nb;2,5\n", edges=edges)
+    encoding = read_graph(one, require_labels=False).encoding
+    two = folder(tmp_path / "two", nodes="id;price\na;12,5 €\nb;3,5\nc;4\n", edges=edges)
+    graph, _ = check_same(two, tmp_path / "two.lgd", encoding=encoding)
+    assert graph.x.tolist() == [[2], [3.5], [4]]  # one blank, of which a note tells
 
 
 def test_files_with_commas_and_with_semicolons_are_one_table(tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 
 from lgdgcn.data.columns import HEAD, CountedCells
 from lgdgcn.data.encoding import Encoding
-from lgdgcn.data.names import DECIMAL_COMMA, NUMBER, is_missing, is_number, number_form
+from lgdgcn.data.names import COMMA, DECIMAL_COMMA, NUMBER, is_missing, is_number, number_form
 from lgdgcn.data.node_table import known_roles
 from lgdgcn.data.packing.engine import Engine
 from lgdgcn.data.packing.table_file import (
@@ -21,7 +21,7 @@ from lgdgcn.data.packing.table_file import (
     is_blank,
     matches,
 )
-from lgdgcn.data.tables import check_names, comment_hint, where
+from lgdgcn.data.tables import check_names, comment_hint, number_columns, where
 from lgdgcn.errors import InputError
 
 __all__ = ["NodeCells", "load_nodes"]
@@ -147,6 +147,8 @@ def load_nodes(
     """
     tables = [TableFile(path, delimiter) for path in files]
     roles: dict[str, str] = {}
+    if encoding is not None:
+        encoding = encoding.with_points(_number_columns(files, encoding))
 
     def text_columns(names: list[str]) -> set[str]:
         known, text = known_roles(names, given, encoding)
@@ -175,7 +177,7 @@ def load_nodes(
             _load(engine, table, text)
     cells = NodeCells(engine, names, roles, text, starts, _count(engine))
     if done is None:
-        _write_points(cells, tables)
+        _write_points(cells, tables, learning=encoding is None)
     if not cells.rows:
         raise InputError(
             f"{first.path} has no nodes, only the names of columns; add a line for each"
@@ -183,14 +185,28 @@ def load_nodes(
     return cells
 
 
+def _number_columns(files: Sequence[Path], encoding: Encoding) -> set[str]:
+    """The columns that are numbers by their type, in all files."""
+    found = [number_columns(path) for path in files]
+    everywhere = set.intersection(*found)
+    for column in encoding.columns:
+        if column.written == COMMA and column.name in set.union(*found) - everywhere:
+            raise InputError(
+                f"{files[0].parent}: column {column.name[:50]!r} holds numbers in one file and "
+                "text in another; save it alike in all"
+            )
+    return everywhere
+
+
 def _count(engine: Engine) -> int:
     return int(engine.one(f"SELECT count(*) FROM {TABLE}")[0])
 
 
-def _write_points(cells: NodeCells, tables: Sequence[TableFile]) -> None:
+def _write_points(cells: NodeCells, tables: Sequence[TableFile], learning: bool) -> None:
     """Write 3,5 as 3.5 where semicolons divide cells.
 
-    A column that has other numbers, too, such as 1.234,5 or 3,5 €, stays as it is.
+    A column that has other numbers, too, such as 1.234,5 or 3,5 €, stays as it is while its form
+    is to be learnt.
     """
     ends = [*(start for _, start in cells.starts[1:]), cells.rows]
     parts = zip(tables, cells.starts, ends, strict=True)
@@ -202,7 +218,7 @@ def _write_points(cells: NodeCells, tables: Sequence[TableFile]) -> None:
     if not rows:
         return
     for name in cells.names:
-        if name not in cells.as_text and not _has_own_form(cells, name):
+        if name not in cells.as_text and not (learning and _has_own_form(cells, name)):
             cell = cells.column(name)
             sql = f"UPDATE {TABLE} SET {cell} = {decimal_point(cell)}"
             cells.engine.run(f"{sql} WHERE contains({cell}, ',') AND ({' OR '.join(rows)})")

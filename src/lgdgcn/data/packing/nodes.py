@@ -23,6 +23,7 @@ from lgdgcn.data.node_table import (
     check_columns,
     fitted,
     label_names,
+    with_points,
 )
 from lgdgcn.data.other_id import BLANKS, OtherId, other_id
 from lgdgcn.data.packed.writer import UNKNOWN, PackedWriter, index_type
@@ -97,7 +98,7 @@ def write_nodes(
     with writer.refusals():
         numbers = Numbers(nodes, writer.work)
     used = [n for n in nodes.names if nodes.roles.get(n) not in ("id", "label", "split")]
-    encoding = _encoding(nodes, used, numbers, given, encoding)
+    encoding, here = _encodings(nodes, used, numbers, given, encoding)
     coders, facts = _label_coders(nodes)
     kept = [n for n in used if n not in numbers and n not in encoding.ignored]
     with ExitStack() as stack:
@@ -106,7 +107,7 @@ def write_nodes(
             outputs.append((column, stack.enter_context(writer.array(name, dtype, *width)), code))
         table = stack.enter_context(writer.table("columns", kept)) if kept else None
         ids = _ids_table(nodes, writer, stack)
-        features = _FeatureWriter(encoding, writer, stack, half) if encoding.columns else None
+        features = _FeatureWriter(here, writer, stack, half) if encoding.columns else None
         columns = list(dict.fromkeys([*nodes.of("id"), *(c for o in outputs for c in o[0]), *kept]))
         advance = stack.enter_context(long_work("writing nodes", "rows"))
         for start, rows, cells in nodes.batches(columns, _batch_rows(encoding)):
@@ -164,26 +165,27 @@ class _Columns(Mapping[str, CountedCells | Array]):
         return len(self.used)
 
 
-def _encoding(
+def _encodings(
     nodes: NodeCells,
     used: list[str],
     numbers: Numbers,
     given: Mapping[str, str],
     encoding: Encoding | None,
-) -> Encoding:
-    """How the columns become features, learnt or given."""
+) -> tuple[Encoding, Encoding]:
+    """How the columns become features, learnt or given; and how those of this table do."""
     columns = _Columns(nodes, used, numbers)
     if encoding is not None:
         check_columns(encoding, columns)
-        tell_new_values(nodes.path, encoding, columns)
-        return encoding
+        here = with_points(nodes.path, encoding, columns)
+        tell_new_values(nodes.path, here, columns)
+        return encoding, here
     found = [summary(name, cells, nodes.roles.get(name)) for name, cells in columns.items()]
     try:
         encoding = replace(fitted(found, columns), roles=dict(given))
     except InputError as error:
         raise InputError(f"{nodes.path}: {error}") from None
     tell_columns(nodes.path, found, encoding)
-    return encoding
+    return encoding, encoding
 
 
 def _label_coders(nodes: NodeCells) -> tuple[dict[str, Any], dict[str, Any]]:
