@@ -214,6 +214,10 @@ def test_of_scores_that_are_alike_the_lowest_loss_decides(graph, scores, losses,
         runs.append(module._Run(number, Candidate("mlp", GOOD), graph, 0, state, score=score))
     found = [run.number for run in module._chosen(runs)]
     assert found == ([] if expected is None else [expected])
+    # label sets of 100 labels are judged by 100 times as many answers
+    graph.y = torch.zeros(graph.num_nodes, 100)
+    if expected == 1:
+        assert [run.number for run in module._chosen(runs)] == [0]
 
 
 def test_settings_for_a_large_graph_are_tried_on_a_sample(graph, short, monkeypatch):

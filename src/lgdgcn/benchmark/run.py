@@ -126,13 +126,13 @@ def exponent(sizes: Sequence[float], times: Sequence[float]) -> float | None:
     """Slope of the least-squares line through log(time) against log(size).
 
     Example:
-        >>> exponent([1, 10, 100], [3, 30, 300])
-        1.0
+        >>> exponent([1, 10, 100], [3, 30, 300]), exponent([1, 10, 100], [3, 3, 3])
+        (1.0, 0.0)
     """
     if len(sizes) < 2:
         return None
-    slope = np.polynomial.Polynomial.fit(np.log(sizes), np.log(times), 1).convert().coef[1]
-    return round(float(slope), 6)
+    slope, _ = np.polyfit(np.log(sizes), np.log(times), 1)
+    return round(float(slope), 6) + 0.0  # never -0
 
 
 def scaling(

@@ -236,8 +236,10 @@ def _chosen(runs: "Sequence[_Run]") -> "Iterator[_Run]":
     ranked = _best(runs)
     if ranked:
         top = ranked[0].score or 0.0
-        nodes = max(1, int(ranked[0].graph.val_mask.sum()))
-        least = top - _ALIKE * math.sqrt(max(0.0, top * (1 - top)) / nodes)
+        graph = ranked[0].graph
+        labels = graph.y.size(1) if graph.y.dim() == 2 else 1
+        judged = max(1, int(graph.val_mask.sum()) * labels)
+        least = top - _ALIKE * math.sqrt(max(0.0, top * (1 - top)) / judged)
         yield min((run for run in ranked if (run.score or 0.0) >= least), key=_Run.loss)
 
 
