@@ -2,11 +2,15 @@
 
 import json
 import tomllib
+from types import SimpleNamespace
 
 import pytest
+import torch
+from torch_geometric.data import Data
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, call, result_of, train
+from lgdgcn.commands import train as training
 from lgdgcn.data.packed import PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.source import GraphSource
@@ -99,3 +103,17 @@ def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):
         assert call(*words, "--resume").code == 0
     assert chosen[0] == chosen[1]
     assert "tried on validation, on a sample of 15 nodes" in outcomes[0].out
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [(1, 1000.0), (2, 30.0)])
+def test_other_ranks_do_not_wait_longer_than_they_may(ranks, expected, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setenv("LGDGCN_RANK_TIMEOUT", "60")
+    monkeypatch.setattr(training.Ranks, "current", lambda: SimpleNamespace(size=ranks))
+    monkeypatch.setattr(
+        training, "choose_settings", lambda *_, seconds, stop: asked.append(seconds)
+    )
+    data = Data(val_mask=torch.zeros(3, dtype=torch.bool))
+    training._search([], data, torch.device("cpu"), 1000.0, 1.0, None)
+    assert asked == [expected]
+    assert ("searched for 30 s" in capsys.readouterr().out) == (ranks > 1)

@@ -407,8 +407,9 @@ def _search(
 
     All of the time is for us where a second process has half of the cores.
     """
-    if Ranks.current().size > 1:  # the others wait for what is chosen
-        limit = min(limit, rank_timeout() / 2)
+    if Ranks.current().size > 1 and limit > rank_timeout() / 2:  # the others wait for the choice
+        limit = rank_timeout() / 2
+        out.print(f"settings are searched for {limit:.0f} s, as other ranks wait", soft_wrap=True)
     end = time.monotonic() + limit * share
     with half_of_the_threads() if share == 1 else nullcontext():
         choice = choose_settings(tried, data, device, seconds=limit * share, stop=stop)
