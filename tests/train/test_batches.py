@@ -11,8 +11,10 @@ from lgdgcn.models import SharpGCN
 from lgdgcn.models.population import stack
 from lgdgcn.nn.propagation import normalized_adjacency, propagate
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments
+from lgdgcn.train.ahead import ahead
 from lgdgcn.train.batch_input import _place
-from lgdgcn.train.batches import BatchSampler, Deal, ahead
+from lgdgcn.train.batches import BatchSampler
+from lgdgcn.train.deal import Deal
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.hop_table import hop_table, left_variance
 from lgdgcn.train.loss import loss_terms

@@ -38,6 +38,7 @@ __all__ = [
     "sample",
     "square_distances",
     "symmetrize",
+    "transpose",
     "unit_length",
 ]
 
@@ -299,6 +300,25 @@ def renumber(known: Tensor, more: Tensor) -> tuple[Tensor, Tensor]:
     """
     numbered: tuple[Tensor, Tensor] = backend("renumber", known)(known, more)
     return numbered
+
+
+def transpose(row_ptr: Tensor, column: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """List the entries of a square matrix column by column.
+
+    Args:
+        row_ptr: `[n+1]` int64 row boundaries.
+        column: `[nnz]` int64 columns.
+        value: `[nnz]` entries.
+
+    Returns:
+        Boundaries of the columns `[n+1]`, and by column the rows and entries `[nnz]`; rows ascend.
+
+    Example:
+        >>> transpose(torch.tensor([0, 2, 3]), torch.tensor([1, 0, 1]), torch.tensor([5.0, 6, 7]))
+        (tensor([0, 1, 3]), tensor([0, 0, 1]), tensor([6., 5., 7.]))
+    """
+    turned: tuple[Tensor, Tensor, Tensor] = backend("transpose", row_ptr)(row_ptr, column, value)
+    return turned
 
 
 def covariance(z: Tensor, centre: Tensor) -> Tensor:

@@ -301,6 +301,14 @@ def renumber(known: Tensor, more: Tensor) -> tuple[Tensor, Tensor]:
     return unique[order], rank[number[len(known) :]]
 
 
+def transpose(row_ptr: Tensor, column: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """See `lgdgcn.kernels.transpose`."""
+    row = torch.repeat_interleave(row_ptr.diff(), output_size=len(column))
+    by_column, order = column.sort(stable=True)
+    numbers = torch.arange(len(row_ptr), device=row_ptr.device)
+    return torch.searchsorted(by_column, numbers), row[order], value[order]
+
+
 def covariance(z: Tensor, centre: Tensor) -> Tensor:
     """See `lgdgcn.kernels.covariance`."""
     diff = (z - centre.unsqueeze(1)).transpose(1, 2)  # [R, M, N, d]

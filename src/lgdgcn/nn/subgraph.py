@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from lgdgcn.nn.propagation import SampledPropagator
@@ -56,21 +55,6 @@ class Subgraph(NamedTuple):
             yield
         finally:
             _active.reset(token)
-
-    def to(self, device: torch.device, dtype: torch.dtype) -> "Subgraph":
-        """The same on a device, without waiting for it; its numbers in another type."""
-
-        def move(tensor: Tensor) -> Tensor:
-            own = dtype if tensor.is_floating_point() else tensor.dtype
-            return tensor.to(device, own, non_blocking=True)
-
-        return self._replace(
-            propagator=SampledPropagator(*map(move, self.propagator)),
-            vote_scale=move(self.vote_scale),
-            edges=move(self.edges),
-            edge_weight=move(self.edge_weight),
-            variance=None if self.variance is None else move(self.variance),
-        )
 
     def seeds_of(self, rows: Tensor, views: int) -> Tensor:
         """The rows of the seeds in every view, ``[*, V * n, M, d] -> [*, V * seeds, M, d]``."""

@@ -124,15 +124,20 @@ class BatchInput:
             vote_hops=self.votes,
         )
 
-    def begin(self, network: SharpGCN) -> None:
-        """Let an encoder find the spread of propagated features, where it divides by it."""
+    def begin(self, network: SharpGCN, graph: GraphRows) -> None:
+        """Let an encoder find the spread of propagated features, where it divides by it.
+
+        Args:
+            network: A single network.
+            graph: The graph in main memory or in mapped files.
+        """
         encoder = network.encoder
         if encoder is None or encoder.input_scale is None:
             return
         table = self.table
         if table is None and encoder.hops == 0:
-            size = table_bytes(self.along, 0, summed=False)
-            table = hop_table(self.along, 0, folder=table_folder(size))
+            size = table_bytes(graph, 0, summed=False)
+            table = hop_table(graph, 0, folder=table_folder(size))
         if table is None:
             raise InputError("batch_norm needs hop_table = always where neighbours are drawn")
         spread = table.spread(encoder.hop_shares().detach().cpu())

@@ -1,11 +1,14 @@
 """Where the batches of a training are read from, which changes with what a network has found."""
 
+import torch
+
 from lgdgcn.config import Settings
 from lgdgcn.models import SharpGCN
 from lgdgcn.train.batch_input import BatchInput
 from lgdgcn.train.batches import BatchSampler
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.latent_neighbours import check_index
+from lgdgcn.train.resident import make_resident
 from lgdgcn.train.structure_rows import structure_rows
 
 __all__ = ["BatchSource"]
@@ -17,15 +20,16 @@ class BatchSource:
     Args:
         graph: The graph.
         settings: Those of all networks.
+        device: Where batches are computed; they are read there, too, if the graph fits.
 
     Raises:
         InputError: Latent neighbours of so many nodes cannot be found here.
     """
 
-    def __init__(self, graph: GraphRows, settings: Settings) -> None:
+    def __init__(self, graph: GraphRows, settings: Settings, device: torch.device) -> None:
         if settings.structure in ("global", "both"):
             check_index(graph.num_nodes)
-        self.graph, self.settings = graph, settings
+        self.graph, self.settings, self.device = graph, settings, device
         self._now: BatchInput | None = None
         self._epoch = 0  # whose structure it has
         self._table = settings.hop_table
@@ -46,7 +50,8 @@ class BatchSource:
                 self._table = "never" if self._now.table is None else "always"
             self._now = None  # a table, before there is another
             along = structure_rows(self.graph, model)
-            self._now = BatchInput.of(self.graph, self.settings, model, along, self._table)
+            found = BatchInput.of(self.graph, self.settings, model, along, self._table)
+            self._now = make_resident(found, self.device)
             self._epoch = epoch
         return self._now
 

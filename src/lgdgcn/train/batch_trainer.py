@@ -21,9 +21,12 @@ from lgdgcn.models import NodeModel, NodeOutput, SharpGCN, build
 from lgdgcn.nn import RandomStreams, SharpConv
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sum_of_seen
 from lgdgcn.runtime import set_seed
+from lgdgcn.train.ahead import ahead
 from lgdgcn.train.batch_input import check_batchable
 from lgdgcn.train.batch_source import BatchSource
-from lgdgcn.train.batches import Batch, BatchSampler, Deal, ahead, key_of
+from lgdgcn.train.batches import Batch, BatchSampler
+from lgdgcn.train.deal import Deal
+from lgdgcn.train.drawn_rows import key_of
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.members import with_weights
@@ -32,6 +35,7 @@ from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
+from lgdgcn.train.waiting import Waiting
 
 __all__ = ["BatchTrainer"]
 
@@ -50,7 +54,14 @@ class BatchTrainer(Trainer):
         model_name: A key of :data:`lgdgcn.models.MODELS`.
         state: Where it stands; ``None`` if it is new.
         device: Where it is trained.
+
+    Attributes:
+        stepped: Seconds that the steps of the last epoch took, without its evaluation.
+        waited: Seconds of them in which there was no batch to compute.
     """
+
+    stepped: float
+    waited: float
 
     def __init__(
         self,
@@ -64,7 +75,7 @@ class BatchTrainer(Trainer):
         self.device = torch.device(device)
         self.ranks = Ranks.current()
         self.rows = GraphRows.of(graph)
-        self._source = BatchSource(self.rows, member.settings)
+        self._source = BatchSource(self.rows, member.settings, self.device)
         self._train_nodes = graph.train_mask.nonzero().squeeze(1)
         settings = member.settings
         nodes, labelled = self.rows.num_nodes, len(self._train_nodes)
@@ -110,7 +121,7 @@ class BatchTrainer(Trainer):
             for step in range(self.deal.steps)
             for part in parts
         ]
-        batches = ahead(make)
+        batches = Waiting(ahead(make, self.device), self.device)
         total: dict[str, Tensor] = {}
         for step in range(self.deal.steps):
             self.stacked.optimizer.zero_grad()
@@ -125,6 +136,7 @@ class BatchTrainer(Trainer):
             self.stacked.update_average()
             for name, loss in losses.items():
                 total[name] = total.get(name, 0) + loss / self.deal.steps
+        self.waited, self.stepped = batches.seconds()
         return total
 
     def _part(self, order: Tensor, epoch: int, step: int, part: int) -> tuple[Batch, Targets]:
@@ -143,19 +155,20 @@ class BatchTrainer(Trainer):
         own = of_all._replace(
             nodes=batch.others[None], y=of_all.y[:, chosen], weight=of_all.weight[:, chosen]
         )
-        return batch, own
+        return batch, own.to(self.device)
 
-    def _read(self, sampler: BatchSampler, *wanted: Any) -> Batch:
-        """Make a batch, in memory that a GPU can copy while it computes if there is one."""
-        batch = sampler.batch(*wanted)
-        return batch.pin() if self.device.type == "cuda" else batch
+    def _read(self, sampler: BatchSampler, seeds: Tensor, others: Tensor, *rest: Any) -> Batch:
+        """Make a batch where its graph is, and bring it to where it is computed."""
+        where = sampler.device
+        batch = sampler.batch(seeds.to(where), others.to(where), *rest)
+        if where.type != self.device.type:
+            batch = batch.pin()  # which a GPU can copy while it computes
+        return batch.to(self.device, self.rows.dtype)
 
     def _backward(
         self, network: NodeModel, batch: Batch, targets: Targets, number: int
     ) -> dict[str, Tensor]:
         """Add the gradients of one part; returns the terms of its loss."""
-        batch = batch.to(self.device, self.rows.dtype)
-        targets = targets.to(self.device)
         own = self.stacked.settings
         streams = RandomStreams(own["seed"], torch.full_like(own["seed"], number), own["dropout"])
         with batch.subgraph.active():
@@ -202,8 +215,7 @@ class BatchTrainer(Trainer):
         sampler = self._source.sampler(evaluates=True)
         make = [partial(self._read, sampler, chunks[i], none, key) for i in own]
         found: dict[int, Tensor] = {}
-        for number, batch in zip(own, ahead(make), strict=True):
-            batch = batch.to(self.device, self.rows.dtype)
+        for number, batch in zip(own, ahead(make, self.device), strict=True):
             pick = partial(torch.narrow, dim=-2, start=0, length=batch.subgraph.seeds)
             with batch.subgraph.active(), torch.no_grad():
                 output = network.disentangle(batch.x, batch.edge_index, (), pick)
@@ -249,7 +261,7 @@ class BatchTrainer(Trainer):
     def _new_model(self, index: int) -> NodeModel:
         model = self._bare_model(index)
         if self.states[index].epoch == 0:  # later weights know the spread of features
-            self._source.look_at(model).begin(model)
+            self._source.look_at(model).begin(model, self.rows)
         return model
 
     def _bare_model(self, index: int) -> SharpGCN:

@@ -1,14 +1,9 @@
-"""Batches of nodes: which ones, with which neighbours, in an order that only the seed decides."""
+"""A batch of nodes with the neighbours that a network needs of them: a graph of its own."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from queue import Queue
-from threading import Event, Thread
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from lgdgcn import kernels
@@ -16,68 +11,12 @@ from lgdgcn.nn.propagation import SampledPropagator
 from lgdgcn.nn.subgraph import Subgraph
 from lgdgcn.train.drawn_rows import DrawnRows, draw_hops, key_of, rows_of, scale_of
 from lgdgcn.train.graph_rows import GraphRows
+from lgdgcn.train.tensors import map_tensors
 
-__all__ = ["Batch", "BatchSampler", "Deal", "ahead", "key_of"]
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Deal:
-    """How the nodes of a graph are dealt to the steps of an epoch, and the parts of a step.
-
-    Attributes:
-        nodes: Number of nodes N.
-        train: Number of training nodes.
-        batch_size: Most nodes of a step.
-        parts: Parts of a step, which may be computed on different devices.
-    """
-
-    nodes: int
-    train: int
-    batch_size: int
-    parts: int = 1
-
-    @property
-    def steps(self) -> int:
-        """Steps of an epoch."""
-        return max(1, -(-self.nodes // self.batch_size))
-
-    @property
-    def train_size(self) -> int:
-        """Training nodes of a part: all, or half as many as there are others."""
-        part = -(-min(self.batch_size, self.nodes) // self.parts)
-        return min(self.train, max(1, part // 2))
-
-    def order(self, seed: int, epoch: int) -> Tensor:
-        """All nodes in the order of an epoch ``[N]``."""
-        generator = np.random.Generator(np.random.Philox(key=key_of(seed, epoch, 1)))
-        dtype = np.int32 if self.nodes < 2**31 else np.int64
-        return torch.from_numpy(generator.permutation(np.arange(self.nodes, dtype=dtype)))
-
-    def seeds(self, order: Tensor, step: int, part: int) -> Tensor:
-        """The nodes of one part of a step; parts differ by one node at most."""
-        total, index = self.steps * self.parts, step * self.parts + part
-        low, high = (self.nodes * i // total for i in (index, index + 1))
-        return order[low:high].long()
-
-    def training(self, seed: int, epoch: int, step: int, part: int) -> Tensor:
-        """Which of the training nodes a part has: the next ones of an endless deck."""
-        size = self.train_size
-        if size == self.train:
-            return torch.arange(size)
-        start = ((epoch * self.steps + step) * self.parts + part) * size
-        cards = []
-        while size > 0:
-            cycle, low = divmod(start, self.train)
-            shuffled = np.random.Generator(np.random.Philox(key=key_of(seed, cycle, 2)))
-            cards.append(shuffled.permutation(self.train)[low : low + size])
-            start, size = start + len(cards[-1]), size - len(cards[-1])
-        return torch.from_numpy(np.concatenate(cards))
+__all__ = ["Batch", "BatchSampler"]
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """A part of a graph that a network can run on.
 
     Attributes:
@@ -96,28 +35,16 @@ class Batch:
 
     def pin(self) -> "Batch":
         """The same in memory that a GPU can copy while it computes."""
-        part = self.subgraph
-        propagator = SampledPropagator(*(tensor.pin_memory() for tensor in part.propagator))
-        part = part._replace(
-            propagator=propagator,
-            vote_scale=part.vote_scale.pin_memory(),
-            edges=part.edges.pin_memory(),
-            edge_weight=part.edge_weight.pin_memory(),
-            variance=None if part.variance is None else part.variance.pin_memory(),
-        )
-        x = self.x if self.x.layout != torch.strided else self.x.pin_memory()
-        edges, others = self.edge_index.pin_memory(), self.others.pin_memory()
-        return Batch(self.nodes, x, edges, part, others)
+        return map_tensors(self, lambda t: t.pin_memory() if t.layout == torch.strided else t)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "Batch":
-        """The same on a device."""
-        if device.type == "cpu" and dtype == self.x.dtype:
-            return self
-        x = self.x.to(device, dtype, non_blocking=True)
-        edges, others = (
-            tensor.to(device, non_blocking=True) for tensor in (self.edge_index, self.others)
-        )
-        return Batch(self.nodes, x, edges, self.subgraph.to(device, dtype), others)
+        """The same on a device, without waiting for it; its numbers in another type."""
+
+        def move(tensor: Tensor) -> Tensor:
+            own = dtype if tensor.is_floating_point() else tensor.dtype
+            return tensor.to(device, own, non_blocking=True)
+
+        return map_tensors(self, move)
 
 
 class BatchSampler:
@@ -153,6 +80,11 @@ class BatchSampler:
         self.along = graph if along is None else along
         self.vote_hops = vote_hops
 
+    @property
+    def device(self) -> torch.device:
+        """Where batches are made, and the nodes that are asked for must be."""
+        return self.graph.row_ptr.device
+
     def batch(
         self,
         seeds: Tensor,
@@ -174,7 +106,7 @@ class BatchSampler:
         graph = self.graph
         nodes, where = kernels.renumber(seeds, others)
         # 1. edges that are evidence: their other ends are looked at as closely as the seeds
-        ends, weight = seeds.new_zeros(2, 0), torch.zeros(0, dtype=graph.dtype)
+        ends, weight = seeds.new_zeros(2, 0), seeds.new_zeros(0, dtype=graph.dtype)
         if loss_edges is not None:
             ptr, entry = kernels.sample(graph.row_ptr, seeds, loss_edges, key_of(key, 1))
             nodes, other = kernels.renumber(nodes, graph.column[entry].long())
@@ -217,50 +149,12 @@ class BatchSampler:
             value = value * self.along.weight[entry]
         # every row begins with the loop
         size = len(nodes)
-        row_ptr = ptr + torch.arange(size + 1)
-        place = torch.arange(len(entry)) + row + 1
+        number = torch.arange(size + 1, device=ptr.device)
+        row_ptr = ptr + number
+        place = torch.arange(len(entry), device=ptr.device) + row + 1
         columns, values = column.new_empty(len(entry) + size), value.new_empty(len(entry) + size)
         columns[place], values[place] = column, value
-        columns[row_ptr[:-1]], values[row_ptr[:-1]] = torch.arange(size), root.square()
-        matrix = csr_array((values.numpy(), columns.numpy(), row_ptr.numpy()), shape=(size, size))
-        turned = matrix.tocsc()
-        by_column = (
-            torch.from_numpy(turned.indptr).long(),
-            torch.from_numpy(turned.indices).long(),
-            torch.from_numpy(turned.data),
+        columns[row_ptr[:-1]], values[row_ptr[:-1]] = number[:-1], root.square()
+        return SampledPropagator(
+            row_ptr, columns, values, *kernels.transpose(row_ptr, columns, values)
         )
-        return SampledPropagator(row_ptr, columns, values, *by_column)
-
-
-def ahead(make: Sequence[Callable[[], T]], depth: int = 2) -> Iterator[T]:
-    """Call functions in a thread, a few of them ahead of what is asked for.
-
-    So the next batches are read while the last one is computed.
-    """
-    ready: Queue[tuple[T | None, BaseException | None]] = Queue(maxsize=depth)
-    over = Event()
-
-    def work() -> None:
-        for function in make:
-            if over.is_set():
-                return
-            try:
-                ready.put((function(), None))
-            except BaseException as error:  # raised where the result is asked for
-                ready.put((None, error))
-                return
-
-    thread = Thread(target=work, name="lgdgcn-batches", daemon=True)
-    thread.start()
-    try:
-        for _ in make:
-            result, error = ready.get()
-            if error is not None:
-                raise error
-            yield result  # type: ignore[misc]
-    finally:
-        over.set()
-        while thread.is_alive():  # it may wait for room
-            while not ready.empty():
-                ready.get()
-            thread.join(0.01)

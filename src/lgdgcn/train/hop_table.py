@@ -54,8 +54,9 @@ class HopTable:
         """Standard deviation over the nodes of every feature's weighted sum of hops ``[F]``."""
         nodes, features = self.hops[0].shape
         step = max(1, _ENTRIES // features)
-        weights = shares.double() if len(self.hops) > 1 else torch.ones(1, dtype=torch.float64)
-        total, square = (torch.zeros(features, dtype=torch.float64) for _ in range(2))
+        like = self.hops[0].new_ones(1, dtype=torch.float64)
+        weights = shares.to(like) if len(self.hops) > 1 else like
+        total, square = (like.new_zeros(features) for _ in range(2))
         for low in range(0, nodes, step):
             chunk = slice(low, low + step)
             sums = sum(

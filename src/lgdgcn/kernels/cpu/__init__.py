@@ -48,7 +48,7 @@ from lgdgcn.kernels.cpu.nearest import nearest
 from lgdgcn.kernels.cpu.products import edge_agreement, matmul
 from lgdgcn.kernels.cpu.propagate import propagate
 from lgdgcn.kernels.cpu.route import route
-from lgdgcn.kernels.cpu.sample import renumber, sample
+from lgdgcn.kernels.cpu.sample import renumber, sample, transpose
 from lgdgcn.kernels.cpu.units import adam, dropout, unit_length
 
 __all__ = [
@@ -65,5 +65,6 @@ __all__ = [
     "row_sums",
     "sample",
     "symmetrize",
+    "transpose",
     "unit_length",
 ]

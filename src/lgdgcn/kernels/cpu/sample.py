@@ -1,6 +1,6 @@
-"""Neighbours drawn on the CPU, and the numbers that nodes have in a batch.
+"""Neighbours drawn on the CPU, the numbers that nodes have in a batch, and a matrix by columns.
 
-Both loops leave the interpreter lock alone, so that a thread can prepare the next batch while torch
+All loops leave the interpreter lock alone, so that a thread can prepare the next batch while torch
 computes the last one.
 """
 
@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 from numba import njit
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from lgdgcn.kernels.cpu.threads import Array, even_cuts, in_parallel, to_numpy
 from lgdgcn.kernels.cpu.units import _mix
 
-__all__ = ["renumber", "sample"]
+__all__ = ["renumber", "sample", "transpose"]
 
 _GRAIN = 256  # nodes that are worth a range of their own
 
@@ -96,3 +97,13 @@ def _number(known: Array, more: Array, slots: Array, nodes: Array, position: Arr
         if i >= len(known):
             position[i - len(known)] = slots[slot]
     return count
+
+
+def transpose(row_ptr: Tensor, column: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """See `lgdgcn.kernels.transpose`."""
+    parts = (to_numpy(value), to_numpy(column), to_numpy(row_ptr))
+    size = len(row_ptr) - 1
+    turned = csr_array(parts, shape=(size, size)).tocsc()
+    found = (torch.from_numpy(part) for part in (turned.indptr, turned.indices, turned.data))
+    column_ptr, row, by_column = found
+    return column_ptr.long(), row.long(), by_column
