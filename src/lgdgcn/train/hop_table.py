@@ -1,29 +1,26 @@
 """Propagated features of all nodes, computed once and read by the rows of a batch."""
 
-import os
 import tempfile
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance
-from lgdgcn.runtime import available_memory, gibibytes
+from lgdgcn.runtime import available_memory
 from lgdgcn.train.graph_rows import GraphRows
+from lgdgcn.train.scratch import matrix_maker, node_array
 
 __all__ = [
     "HopTable",
     "hop_table",
     "left_variance",
-    "matrix_maker",
     "row_ranges",
     "table_bytes",
     "table_folder",
@@ -161,7 +158,7 @@ def left_variance(graph: GraphRows, hops: int, folder: Path | None = None) -> Te
             _next_hop(graph, row_ptr, root, low, high, now, after)
             total[low:high] += after[low:high]
         now, after = after, now
-    share = np.empty_like(root)
+    share = node_array((len(root),), graph.dtype).numpy()
     for low, high in pairwise(cuts):
         square = np.square(total[low:high, 1:]).mean(1) / np.square(total[low:high, 0])
         share[low:high] = np.minimum(square, 1)
@@ -185,44 +182,16 @@ def _next_hop(
 
 def _roots(graph: GraphRows, cuts: list[int]) -> Array:
     """One over the root of every node's degree ``[N]``."""
-    parts = [graph.degrees(torch.arange(low, high)).rsqrt() for low, high in pairwise(cuts)]
-    return torch.cat(parts).numpy()
+    roots = node_array((graph.num_nodes,), graph.dtype)
+    for low, high in pairwise(cuts):
+        roots[low:high] = graph.degrees(torch.arange(low, high)).rsqrt()
+    return roots.numpy()
 
 
 def row_ranges(row_ptr: Array, features: int) -> list[int]:
     """Boundaries of ranges of rows with about as many neighbours and features each."""
     nodes = len(row_ptr) - 1
-    work = np.maximum(row_ptr, np.arange(nodes + 1) * features)
-    goals = np.arange(_ENTRIES, int(work[-1]), _ENTRIES)
-    return sorted({0, *np.searchsorted(work, goals).tolist(), nodes})
-
-
-def matrix_maker(
-    size: tuple[int, int], dtype: torch.dtype, folder: Path | None
-) -> Callable[[], Array]:
-    """What makes a matrix of zeros, in memory or in a file without a name."""
-    kind = torch.zeros(0, dtype=dtype).numpy().dtype
-    if folder is None:
-        return lambda: np.zeros(size, kind)
-
-    def mapped() -> Array:
-        with tempfile.TemporaryFile(dir=folder) as file:
-            _reserve(file, size[0] * size[1] * kind.itemsize, folder)
-            array: Array = np.memmap(file, kind, "r+", shape=size)  # the map keeps the file
-            return array
-
-    return mapped
-
-
-def _reserve(file: IO[bytes], size: int, folder: Path) -> None:
-    """Give a file its size, and the disk's room at once: a map that finds none ends the process."""
-    try:
-        if hasattr(os, "posix_fallocate"):
-            os.posix_fallocate(file.fileno(), 0, size)
-        else:
-            file.truncate(size)
-    except OSError as error:
-        raise InputError(
-            f"a table takes {gibibytes(size)}, which {folder} has no room for ({error.strerror}); "
-            "name another folder with TMPDIR"
-        ) from None
+    goals = np.arange(_ENTRIES, max(int(row_ptr[-1]), nodes * features), _ENTRIES)
+    # the first row before which there are so many neighbours, or so many features
+    cuts = np.minimum(np.searchsorted(row_ptr, goals), -(-goals // max(1, features)))
+    return sorted({0, *cuts.tolist(), nodes})

@@ -12,8 +12,9 @@ from torch import Tensor
 from lgdgcn import kernels
 from lgdgcn.errors import InputError, LGDNote
 from lgdgcn.progress import long_work
-from lgdgcn.train.hop_table import matrix_maker, table_folder
+from lgdgcn.train.hop_table import table_folder
 from lgdgcn.train.ranks import Ranks
+from lgdgcn.train.scratch import matrix_maker
 
 __all__ = ["check_index", "latent_neighbours", "recall"]
 

@@ -22,7 +22,8 @@ from lgdgcn.nn.sharp.edge_mixture import SMALLEST
 from lgdgcn.progress import long_work
 from lgdgcn.train.batches import BatchSampler
 from lgdgcn.train.graph_rows import GraphRows
-from lgdgcn.train.hop_table import hop_table, matrix_maker, row_ranges, table_folder
+from lgdgcn.train.hop_table import hop_table, row_ranges, table_folder
+from lgdgcn.train.scratch import matrix_maker
 
 __all__ = ["NodeSteps"]
 

@@ -19,9 +19,10 @@ from lgdgcn.models import SharpGCN
 from lgdgcn.nn.sharp.structure import REFRESHES
 from lgdgcn.progress import long_work
 from lgdgcn.train.graph_rows import GraphRows
-from lgdgcn.train.hop_table import matrix_maker, row_ranges, table_folder
+from lgdgcn.train.hop_table import row_ranges, table_folder
 from lgdgcn.train.latent_neighbours import latent_neighbours
 from lgdgcn.train.node_steps import NodeSteps
+from lgdgcn.train.scratch import matrix_maker, node_array
 
 __all__ = ["joined_rows", "structure_rows"]
 
@@ -99,7 +100,7 @@ def joined_rows(
     column, weight = (
         matrix_maker((most + 1, 1), dtype, folder)().reshape(-1) for dtype in (index, graph.dtype)
     )
-    ptr, done = np.zeros(nodes + 1, np.int64), 0
+    ptr, done = node_array((nodes + 1,), torch.int64).numpy(), 0
     with long_work("joining edges and neighbours", "nodes") as advance:
         for low, high in pairwise(row_ranges(row_ptr, 2 * width + 1)):
             rows = _edges(graph, parts, low, high, row_ptr)
