@@ -37,6 +37,7 @@ __all__ = [
     "row_sums",
     "sample",
     "square_distances",
+    "sum_hops",
     "symmetrize",
     "transpose",
     "unit_length",
@@ -238,6 +239,28 @@ def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     members = weight if weight.dim() == 3 else weight.unsqueeze(0)
     out: Tensor = backend("matmul", weight)(x, members)
     return out if weight.dim() == 3 else out.squeeze(0)
+
+
+def sum_hops(x: Tensor, weights: Tensor) -> Tensor:
+    """Sum the hops of every node with weights of its own: sum_k weights[s, i, k] x[i, k].
+
+    Args:
+        x: `[n, K+1, F]` hops of n nodes.
+        weights: `[S, n, K+1]` weights of S sums of each; differentiable.
+
+    Returns:
+        `[S, n, F]`.
+
+    Raises:
+        InputError: If the shapes do not fit.
+    """
+    if x.dim() != 3 or weights.dim() != 3 or weights.shape[1:] != x.shape[:2] or not x.size(1):
+        raise InputError(
+            f"x has shape {tuple(x.shape)} and weights {tuple(weights.shape)}; they must be "
+            "[n, K + 1, F] and [S, n, K + 1]"
+        )
+    summed: Tensor = backend("sum_hops", x)(x, weights)
+    return summed
 
 
 def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:

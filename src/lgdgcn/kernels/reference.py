@@ -240,6 +240,14 @@ def matmul(x: Tensor, weight: Tensor, values: Tensor | None = None) -> Tensor:
     return (x @ side_by_side).view(-1, members, width).transpose(0, 1)
 
 
+def sum_hops(x: Tensor, weights: Tensor) -> Tensor:
+    """See `lgdgcn.kernels.sum_hops`."""
+    total = weights[..., :1] * x[:, 0]  # [S, n, F]
+    for k in range(1, x.size(1)):
+        total = torch.addcmul(total, weights[..., k : k + 1], x[:, k])
+    return total
+
+
 def dropout(x: Tensor, rate: Tensor, seed: Tensor, epoch: Tensor, call: int) -> Tensor:
     """See `lgdgcn.kernels.dropout`."""
     first = _mix(_low(seed) + 0x9E3779B9 * (call + 1))  # [R]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lgdgcn.errors import InputError
-from lgdgcn.kernels import matmul
+from lgdgcn.kernels import matmul, sum_hops
 from lgdgcn.nn.batch_norm import MemberBatchNorm
 from lgdgcn.nn.dropout import dropout
 from lgdgcn.nn.propagation import (
@@ -208,9 +208,7 @@ class PropagationEncoder(nn.Module):
             shares = kept  # of hops that were summed before, where there is only one
             if hops > 1:
                 shares = kept * self.hop_shares()[..., None, None, :]
-            h = shares[..., :1] * x[:, 0]  # [*, V, N, F]
-            for k in range(1, hops):
-                h = torch.addcmul(h, shares[..., k : k + 1], x[:, k])
+            h = sum_hops(x, shares.flatten(0, -3)).view(*lead, views, nodes, -1)  # [*, V, N, F]
         h = h if self.input_norm is None else self.input_norm(h)
         if self.has_input_dropout and self.training:
             dropped = dropout(h, self.input_rate, self.training)

@@ -12,6 +12,7 @@ the steps that the comments number.
     propagate.py                   K-hop averages
     products.py                    sparse features times weights, inner products along edges
     gaussian.py                    diversity loss
+    hops.py                        sums of hops that were propagated ahead
     sample.py                      neighbours drawn for a batch of nodes
     units.py                       unit length, dropout, Adam
     vectors.py, vector_math.py     vector registers for numba: types, loads and stores, arithmetic
@@ -44,6 +45,7 @@ may reorder the sum inside one row, but always in the same way.
 
 from lgdgcn.kernels.cpu.aggregate import aggregate, row_sums, symmetrize
 from lgdgcn.kernels.cpu.gaussian import diversity_loss
+from lgdgcn.kernels.cpu.hops import sum_hops
 from lgdgcn.kernels.cpu.nearest import nearest
 from lgdgcn.kernels.cpu.products import edge_agreement, matmul
 from lgdgcn.kernels.cpu.propagate import propagate
@@ -64,6 +66,7 @@ __all__ = [
     "route",
     "row_sums",
     "sample",
+    "sum_hops",
     "symmetrize",
     "transpose",
     "unit_length",
