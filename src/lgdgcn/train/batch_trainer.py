@@ -13,13 +13,14 @@ from functools import partial
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.data.labels import class_sizes, label_pieces
 from lgdgcn.models import NodeModel, NodeOutput, SharpGCN, build
 from lgdgcn.nn import RandomStreams, SharpConv
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sum_of_seen
+from lgdgcn.nn.sharp.label_groups import meetings
 from lgdgcn.runtime import set_seed
 from lgdgcn.train.ahead import ahead
 from lgdgcn.train.batch_input import check_batchable
@@ -268,16 +269,23 @@ class BatchTrainer(Trainer):
         """A model as its seed draws it, which has seen labels, but no features."""
         member, graph, outputs = self.members[index], self.graphs[index], self.tasks[index].outputs
         set_seed(member.seed)
-        known = graph.y[graph.train_mask]
-        is_set = known.dim() == 2
         made = build(
             self.model_name,
             member.settings.as_dict(),
             self.rows.num_features,
             outputs,
-            multi_label=is_set,
+            multi_label=graph.y.dim() == 2,
         )
         model = cast("SharpGCN", made).to(self.device, self.rows.dtype)
-        model.begin_labels((known if is_set else F.one_hot(known, outputs)).cpu())
+        model.begin_labels(self._met(graph, outputs), len(self._train_nodes))
         model.keep_past()
         return model
+
+    def _met(self, graph: Data, outputs: int) -> Tensor:
+        """How many training nodes have both of two labels ``[C, C]``."""
+        if graph.y.dim() == 1:
+            return class_sizes(graph.y, graph.train_mask, outputs).double().cpu().diag()
+        met = torch.zeros(outputs, outputs, dtype=torch.float64)
+        for piece in label_pieces(graph.y, graph.train_mask):
+            met += meetings(piece)
+        return met

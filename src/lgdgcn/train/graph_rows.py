@@ -13,6 +13,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.features import csr_tensor
 from lgdgcn.data.scaling import fit_scaling
 from lgdgcn.kernels.graph import edge_weights
+from lgdgcn.train.scratch import nodes_of
 from lgdgcn.train.trained import prepared
 
 __all__ = ["GraphRows", "feature_rows", "prepared_rows"]
@@ -101,7 +102,9 @@ def prepared_rows(graph: Data, settings: Settings) -> Data:
 
 def _some_nodes(train_mask: Tensor) -> Tensor:
     """All nodes, or of very many some training nodes and some others, evenly chosen."""
-    chosen = []
-    for nodes in (train_mask.nonzero().squeeze(1), (~train_mask).nonzero().squeeze(1)):
-        chosen.append(nodes[:: max(1, -(-len(nodes) // _LOOKED_AT))])
-    return torch.cat(chosen).sort().values
+    train = int(train_mask.count_nonzero())
+    chosen = [
+        nodes_of(train_mask, value, every=max(1, -(-count // _LOOKED_AT)))
+        for value, count in ((True, train), (False, len(train_mask) - train))
+    ]
+    return torch.cat(chosen).sort().values.long()

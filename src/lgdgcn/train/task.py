@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import AUTO
+from lgdgcn.data.labels import set_sizes
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.scores import RANKINGS, macro_f1, micro_f1, score
 from lgdgcn.train.targets import Targets, one_hot
@@ -54,9 +55,8 @@ class Task:
             classes = getattr(data, "classes", None)
             outputs = len(classes) if classes is not None else int(y.max()) + 1
             return cls(outputs, False, metric=chosen)
-        sizes = y[data.train_mask].sum(1)
-        same = sizes.numel() > 0 and bool((sizes == sizes[0]).all()) and sizes[0] > 0
-        return cls(y.size(1), True, int(sizes[0]) if same else None, metric=chosen)
+        least, most = set_sizes(y, data.train_mask)
+        return cls(y.size(1), True, most if 0 < least == most else None, metric=chosen)
 
     @property
     def sizes_differ(self) -> bool:
