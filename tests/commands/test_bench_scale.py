@@ -27,7 +27,7 @@ def test_three_sizes_in_one_report(monkeypatch, tmp_path):
     assert outcome.code == 0, outcome.err
     report = json.loads(outcome.out[outcome.out.index("{") :])
     assert report["rows"] == json.loads((tmp_path / "o" / "scale.json").read_text())["rows"]
-    names = ["generate", "prepare", "epoch", "predict"]
+    names = ["generate", "prepare", "epoch", "predict", "full"]
     assert [(row["row"], row["edges"]) for row in report["rows"]] == [
         (name, edges) for edges in (2_000, 5_000) for name in names
     ]
@@ -39,6 +39,25 @@ def test_three_sizes_in_one_report(monkeypatch, tmp_path):
     assert outcome.code == 0, outcome.err
     assert "generate:" not in outcome.out
     assert "time of predict grows with edges^" in outcome.out
+    assert all(0 <= row["waiting_share"] < 1 for row in report["rows"] if row["row"] == "epoch")
+
+
+def test_batches_are_compared_with_all_nodes_at_once(monkeypatch):
+    seconds = {"generate": 1.0, "epoch": 8.0, "predict": 1.0, "full": 2.0}
+    extra = {"epoch": {"waiting_share": 0.125, "device_bytes": 3 * 10**9}}
+
+    def measured(work):
+        row = work["row"]
+        if row == "full" and "100000" in work["graph"]:
+            return {"left_out": "too large"}
+        return {"seconds": seconds[row], **extra.get(row, {})}
+
+    monkeypatch.setattr(bench_scale, "in_own_process", measured)
+    said = call("bench", "--scale", "--edges", 100_000, "--device", "cpu").out
+    about = "; 12% of the steps' time was spent waiting for a batch; 3.0 GB of the GPU's memory"
+    assert f"batches of 10,000 edges: 125 nodes/s, 25% of the full batch's{about}" in said
+    assert f"batches of 100,000 edges: 1,250 nodes/s{about}" in said
+    assert "full of 100,000 edges is left out: too large" in said
 
 
 def test_memory_is_that_of_the_process(tmp_path):

@@ -5,6 +5,7 @@ import signal
 import time
 import tomllib
 
+import optuna
 import pytest
 import torch
 
@@ -150,7 +151,7 @@ def test_more_time_searches_on(graph, tmp_path, monkeypatch):
     assert again.code == 0, again.err
 
 
-def test_time_ends_a_search_within_its_first_round(graph, tmp_path, monkeypatch):
+def test_time_ends_a_search_within_its_first_round(graph, monkeypatch):
     """The budget is kept: a batch of trials may be cut at any epoch."""
     data = train_module.GraphSource(str(graph)).load(0)
     tried = train_module.candidates("", "mlp", {}, variant=None, multi_label=False)
@@ -163,7 +164,9 @@ def test_time_ends_a_search_within_its_first_round(graph, tmp_path, monkeypatch)
         assert choice.early
         assert choice.seconds < 5
         assert choice.score == float("-inf")
+    optuna.logging.set_verbosity(optuna.logging.INFO)  # as in a new process
     assert search_module.search_on(choice, data, device, time.monotonic()).searched == 0
+    assert optuna.logging.get_verbosity() == optuna.logging.WARNING
 
 
 def test_a_second_process_chooses_as_this_one_does(graph, monkeypatch):

@@ -5,6 +5,7 @@ tensors that were left in the wrong place. Only torch's own operations run on it
 (``LGDGCN_BACKEND=torch``); it has no streams.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import torch
@@ -30,6 +31,14 @@ class OnDevice(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         return run(function, args, kwargs or {})
+
+    @property
+    def data(self):
+        return self.detach()
+
+    @data.setter
+    def data(self, other):
+        self.host = other.host
 
     def tolist(self):
         return self.host.tolist()  # a copy, which a GPU's host would wait for
@@ -75,6 +84,13 @@ class Factories(TorchDispatchMode):
         return run(function, args, kwargs or {})
 
 
+class Threads(ThreadPoolExecutor):
+    """Threads that make tensors there, too."""
+
+    def __init__(self, workers):
+        super().__init__(workers, initializer=lambda: Factories().__enter__())
+
+
 def tensor_there(make):
     """What ``torch.tensor`` does, which makes tensors of this device where no mode sees them."""
 
@@ -90,6 +106,7 @@ def pretended_device(monkeypatch, memory=2**40):
     """Let tensors be put on ``DEVICE``, which has so much free memory."""
     monkeypatch.setenv("LGDGCN_BACKEND", "torch")
     monkeypatch.setattr("lgdgcn.train.ahead.nullcontext", Factories)  # of the thread that reads
+    monkeypatch.setattr("lgdgcn.train.hop_table.ThreadPoolExecutor", Threads)
     monkeypatch.setattr("lgdgcn.train.resident.available_memory", lambda device: memory)
     monkeypatch.setattr("torch.tensor", tensor_there(torch.tensor))
     monkeypatch.setattr("torch.Tensor.pin_memory", lambda tensor: tensor)

@@ -97,6 +97,7 @@ def _rows(
         works: list[Row] = [
             {"row": "epoch", **common, "batch_size": BATCH_SIZE},
             {"row": "predict", **common},
+            {"row": "full", "graph": str(graph), "device": device},
         ]
         if is_packed(graph):
             PackedGraph.open(graph)
@@ -162,9 +163,29 @@ def _print(report: Row) -> None:
             rest = f", its memory without files with edges^{one.get('anonymous', 0):.2f}"
             grows = f"time of {one['row']} grows with edges^{one['seconds']:.2f}"
             out.print(grows + rest * ("anonymous" in one), soft_wrap=True)
+    for line in _throughput(report["rows"]):
+        out.print(line, soft_wrap=True)
     for row in report["rows"]:
         if "left_out" in row:
             out.print(f"{row['row']} of {row['edges']:,} edges is left out: {row['left_out']}")
+
+
+def _throughput(rows: list[Row]) -> Iterator[str]:
+    """For every size, how many nodes a second batches have beside all nodes at once."""
+    full = {
+        row["edges"]: row["seconds"] for row in rows if row["row"] == "full" if "seconds" in row
+    }
+    for row in rows:
+        if row["row"] != "epoch" or "seconds" not in row:
+            continue
+        text = f"batches of {row['edges']:,} edges: {row['nodes'] / row['seconds']:,.0f} nodes/s"
+        if row["edges"] in full:
+            share = full[row["edges"]] / row["seconds"]
+            text += f", {share:.0%} of the full batch's"
+        text += f"; {row['waiting_share']:.0%} of the steps' time was spent waiting for a batch"
+        if "device_bytes" in row:
+            text += f"; {row['device_bytes'] / 1e9:.1f} GB of the GPU's memory"
+        yield text
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lgdgcn.errors import InputError
+
 __all__ = ["ROWS", "Memory", "measure"]
 
 ROWS = {
@@ -22,6 +24,7 @@ ROWS = {
     "prepare": "before an epoch: features are propagated ahead",
     "epoch": "one epoch in batches of nodes, with its evaluation",
     "predict": "all nodes are predicted and written to Parquet",
+    "full": "for comparison, an epoch that is one step on all nodes at once, with its evaluation",
 }
 SEVERAL = 2_000_000  # edges up to which a second epoch is measured, without first-time costs
 STATUS = re.compile(r"(VmHWM|VmRSS|RssAnon):\s+(\d+) kB")
@@ -78,11 +81,18 @@ def measure(row: str, graph: str, **work: Any) -> dict[str, Any]:
             a prediction reads; ``batch_size``; ``device``.
     """
     kinds: dict[str, Callable[..., dict[str, Any]]]
-    kinds = {"generate": _generate, "epoch": _epoch, "predict": _predict}
+    kinds = {"generate": _generate, "epoch": _epoch, "predict": _predict, "full": _full}
     with Memory() as memory:
         found = kinds[row](graph, **work)
-    own = {"before_bytes": memory.before, "peak_bytes": memory.peak}
+    own = {"before_bytes": memory.before, "peak_bytes": memory.peak, **_device_memory()}
     return {**own, "anonymous_bytes": memory.anonymous, **found}
+
+
+def _device_memory() -> dict[str, int]:
+    """The most memory of a GPU that tensors of this process had; nothing without one."""
+    torch = sys.modules.get("torch")
+    used = torch.cuda.max_memory_allocated() if torch and torch.cuda.is_initialized() else 0
+    return {"device_bytes": used} if used else {}
 
 
 def _generate(graph: str, nodes: int, edges: int) -> dict[str, Any]:
@@ -96,7 +106,6 @@ def _generate(graph: str, nodes: int, edges: int) -> dict[str, Any]:
 
 
 def _epoch(graph: str, model: str, batch_size: int, device: str) -> dict[str, Any]:
-    from lgdgcn.config import preset, resolve
     from lgdgcn.data.packed import PackedGraph
     from lgdgcn.runtime import set_threads
     from lgdgcn.train.batch_trainer import BatchTrainer
@@ -107,8 +116,7 @@ def _epoch(graph: str, model: str, batch_size: int, device: str) -> dict[str, An
 
     set_threads()
     packed = PackedGraph.open(graph)
-    shipped = preset("", "lgdgcn", "sharp", multi_label=False)
-    settings = resolve({**shipped, "batch_size": batch_size, "structure": "none"})
+    settings = _settings(batch_size)
     start = time.perf_counter()
     ready = prepared_rows(mapped_graph(packed), settings)
     trainer = BatchTrainer(ready, Member(settings, 0), device=device)
@@ -127,9 +135,45 @@ def _epoch(graph: str, model: str, batch_size: int, device: str) -> dict[str, An
         scaling=ready.scaling,
     )
     trained.save(Path(model))
-    steps = trainer.deal.steps
-    loss = report.metrics["total"]
-    return {"seconds": seconds, "prepare_seconds": prepare, "steps": steps, "loss": loss}
+    return {
+        "seconds": seconds,
+        "prepare_seconds": prepare,
+        "step_seconds": trainer.stepped,
+        "waiting_share": trainer.waited / trainer.stepped,
+        "steps": trainer.deal.steps,
+        "loss": report.metrics["total"],
+    }
+
+
+def _full(graph: str, device: str) -> dict[str, Any]:
+    import torch
+
+    from lgdgcn.data.packed import PackedGraph
+    from lgdgcn.runtime import set_threads
+    from lgdgcn.train.mapped import mapped_graph
+    from lgdgcn.train.memory import check_memory
+    from lgdgcn.train.state import Member
+    from lgdgcn.train.trained import prepared
+    from lgdgcn.train.trainer import Trainer
+
+    set_threads()
+    packed, settings = PackedGraph.open(graph), _settings(0)
+    check_memory(mapped_graph(packed), [settings], "lgdgcn", torch.device(device))
+    ready = prepared(packed.to_data(), settings, torch.device(device))
+    trainer = Trainer([ready], [Member(settings, 0)])
+    for _ in range(2):  # the first one has first-time costs
+        start = time.perf_counter()
+        epochs = len(trainer.epoch())  # a GPU makes several at a time
+        seconds = (time.perf_counter() - start) / epochs
+    return {"seconds": seconds}
+
+
+def _settings(batch_size: int) -> Any:
+    """Those of a graph without a preset; every size is to be the same work per node."""
+    from lgdgcn.config import preset, resolve
+
+    shipped = preset("", "lgdgcn", "sharp", multi_label=False)
+    return resolve({**shipped, "batch_size": batch_size, "structure": "none"})
 
 
 def _predict(graph: str, model: str, device: str) -> dict[str, Any]:
@@ -153,7 +197,10 @@ def _predict(graph: str, model: str, device: str) -> dict[str, Any]:
 def main() -> None:
     """Do the work that is given as JSON and print what was measured."""
     warnings.simplefilter("ignore")
-    found = measure(**json.loads(sys.argv[1]))
+    try:
+        found = measure(**json.loads(sys.argv[1]))
+    except InputError as error:
+        sys.exit(str(error))
     sys.stdout.write("\n" + json.dumps(found) + "\n")
 
 

@@ -35,6 +35,7 @@ def search_on(
     """
     model, start = choice.best.model, choice.best.settings.as_dict()
     space = default_space(model, data.y.dim() == 2, choice.best.settings.variant)
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(direction="maximize", sampler=sampler(0))
     study.enqueue_trial(space.inside(start))
     tried = 0

@@ -70,5 +70,9 @@ def _use_here(result: Any, device: torch.device) -> None:
     """Keep the memory of tensors, once they are freed, until the present stream has read them."""
     now = torch.cuda.current_stream(device)
     for tensor in tensors_of(result):
-        if tensor.is_cuda and tensor.layout == torch.strided:
-            tensor.record_stream(now)
+        parts = [tensor]
+        if tensor.layout == torch.sparse_csr:
+            parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+        for part in parts:
+            if part.is_cuda:
+                part.record_stream(now)

@@ -37,29 +37,28 @@ _IN_MEMORY = 1 << 29  # bytes; larger tables are mapped files, so that memory ha
 class HopTable:
     r"""The hops :math:`\hat{A}^k X` of every node's features, or one weighted sum of them.
 
+    The hops of a node stand beside each other, so that reading them is one access to memory, or to
+    the disk, instead of K + 1.
+
     Attributes:
-        hops: A matrix ``[N, F]`` for each, in memory or in a mapped file.
+        hops: ``[N, K + 1, F]``, of a sum ``[N, 1, F]``, in memory or in a mapped file.
     """
 
-    hops: tuple[Tensor, ...]
+    hops: Tensor
 
     def rows(self, nodes: Tensor) -> Tensor:
         """All hops of some nodes ``[n, K + 1, F]``."""
-        return torch.stack([hop[nodes] for hop in self.hops], 1)
+        return self.hops[nodes]
 
     def spread(self, shares: Tensor) -> Tensor:
         """Standard deviation over the nodes of every feature's weighted sum of hops ``[F]``."""
-        nodes, features = self.hops[0].shape
-        step = max(1, _ENTRIES // features)
-        like = self.hops[0].new_ones(1, dtype=torch.float64)
-        weights = shares.to(like) if len(self.hops) > 1 else like
+        nodes, hops, features = self.hops.shape
+        step = max(1, _ENTRIES // (hops * features))
+        like = self.hops.new_ones(1, dtype=torch.float64)
+        weights = shares.to(like) if hops > 1 else like
         total, square = (like.new_zeros(features) for _ in range(2))
-        for low in range(0, nodes, step):
-            chunk = slice(low, low + step)
-            sums = sum(
-                weight * hop[chunk].double() for weight, hop in zip(weights, self.hops, strict=True)
-            )
-            assert isinstance(sums, Tensor)
+        for chunk in torch.split(self.hops, step):
+            sums = weights @ chunk.double()
             total += sums.sum(0)
             square += sums.square().sum(0)
         mean = total / nodes
@@ -68,8 +67,8 @@ class HopTable:
 
 
 def table_bytes(graph: GraphRows, hops: int, summed: bool) -> int:
-    """Size of a table; two matrices are needed while hops are summed."""
-    matrices = min(3, hops + 1) if summed else hops + 1
+    """Size of a table, with the last two hops, which are needed while it is made."""
+    matrices = (1 if summed else hops + 1) + min(2, hops + 1)
     return graph.num_nodes * graph.num_features * graph.dtype.itemsize * matrices
 
 
@@ -96,38 +95,39 @@ def hop_table(
             they are gone when the table is.
         advance: Told how many rows are done.
     """
-    size = (graph.num_nodes, graph.num_features)
-    make = matrix_maker(size, graph.dtype, folder)
+    nodes, features = graph.num_nodes, graph.num_features
+    kept = 1 if shares is not None else hops + 1
+    table = matrix_maker((nodes, kept, features), graph.dtype, folder)()
+    make = matrix_maker((nodes, features), graph.dtype, folder)
+    # the last two hops, each by itself: neighbours are looked up in one and written to the other
+    now = make()
+    before = make() if hops else now
     row_ptr = graph.row_ptr.numpy()
-    cuts = row_ranges(row_ptr, graph.num_features)
+    cuts = row_ranges(row_ptr, features)
     root = _roots(graph, cuts)
-    total = make() if shares is not None else None
-    now, kept, done = make(), [], 0
+    done = 0
 
-    def first(low: int, high: int) -> None:
-        rows = graph.features(torch.arange(low, high))
-        now[low:high] = (rows.to_dense() if rows.layout != torch.strided else rows).numpy()
-
-    def next_hop(low: int, high: int) -> None:
-        _next_hop(graph, row_ptr, root, low, high, now, after)
+    def fill(k: int, low: int, high: int) -> None:
+        """Find some rows of hop k and keep them."""
+        if k == 0:
+            rows = graph.features(torch.arange(low, high))
+            now[low:high] = (rows.to_dense() if rows.layout != torch.strided else rows).numpy()
+        else:
+            _next_hop(graph, row_ptr, root, low, high, before, now)
+        if shares is None:
+            table[low:high, k] = now[low:high]
+        else:
+            table[low:high, 0] += float(shares[k]) * now[low:high]
 
     workers = max(1, torch.get_num_threads())
     for k in range(hops + 1):
-        after = now if k == 0 else make()
         with ThreadPoolExecutor(workers) as pool:
-            work = first if k == 0 else next_hop
-            for part in [pool.submit(work, low, high) for low, high in pairwise(cuts)]:
+            for part in [pool.submit(fill, k, low, high) for low, high in pairwise(cuts)]:
                 part.result()
                 done += 1
                 advance(done, done / ((hops + 1) * (len(cuts) - 1)))
-        now = after
-        if total is None or shares is None:
-            kept.append(now)
-        else:
-            for low, high in pairwise(cuts):
-                total[low:high] += float(shares[k]) * now[low:high]
-    matrices = kept if total is None else [total]
-    return HopTable(tuple(torch.from_numpy(matrix) for matrix in matrices))
+        now, before = before, now
+    return HopTable(torch.from_numpy(table))
 
 
 def left_variance(graph: GraphRows, hops: int, folder: Path | None = None) -> Tensor:

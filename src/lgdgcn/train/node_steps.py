@@ -90,7 +90,8 @@ class NodeSteps:
 
         graph = replace(self.along, features=read, num_features=width)
         with long_work("propagating", "rows") as advance:
-            return hop_table(graph, len(shares) - 1, shares.cpu(), self.folder, advance).hops[0]
+            table = hop_table(graph, len(shares) - 1, shares.cpu(), self.folder, advance)
+        return table.hops.squeeze(1)
 
     def _encoded(self, encoder: PropagationEncoder) -> Rows:
         """The hidden vectors of an encoder."""

@@ -40,7 +40,7 @@ def make_resident(source: BatchInput, device: torch.device) -> BatchInput:
     variance = None if source.variance is None else source.variance.to(device)
     table = None
     if source.table is not None:
-        table = HopTable(tuple(hop.to(device) for hop in source.table.hops))
+        table = HopTable(source.table.hops.to(device))
         features = table.rows
     else:
         features = partial(feature_rows, _all_features(source.graph, device))
@@ -57,7 +57,7 @@ def _has_room(source: BatchInput, device: torch.device) -> bool:
     tensors = [part for graph in graphs for part in _tensors(graph)]
     size = 0
     if source.table is not None:
-        tensors += source.table.hops
+        tensors.append(source.table.hops)
     else:
         graph = source.graph
         if graph.features(torch.arange(min(1, graph.num_nodes))).layout != torch.strided:
