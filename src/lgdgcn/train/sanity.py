@@ -36,6 +36,7 @@ _FEW_EPOCHS = 10  # in which a score may well stay what it is
 _ROUTING = "routing entropy is"  # begins the sentence
 _UNROUTED = 0.99  # routing entropy above which edges are not given to factors
 _UNUSED = 0.01  # share of the edges below which a factor is not needed
+_ROWS = 1 << 16  # of features that are looked at at once
 _COLLAPSED = 1.5  # effective number of classes below which nearly all nodes share one
 
 
@@ -127,7 +128,7 @@ def _same_rows(x: Tensor) -> bool:
     if x.size(0) < 2:
         return False
     if x.layout != torch.sparse_csr:
-        return bool((x == x[0]).all())
+        return all(bool((piece == x[0]).all()) for piece in torch.split(x, _ROWS))
     sizes = x.crow_indices().diff()
     if bool((sizes != sizes[0]).any()):
         return False
@@ -221,7 +222,8 @@ def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | Non
         otherwise: What to say where all are as usual; to lower the learning rate if ``None``.
     """
     values = x.values() if x.layout == torch.sparse_csr else x
-    largest = float(values.abs().max()) if values.numel() else 0.0
+    pieces = torch.split(values, _ROWS) if values.numel() else ()
+    largest = max((float(piece.abs().max()) for piece in pieces), default=0.0)
     lower_lr = f"lower lr (now {settings.lr:g})"
     suspects = [  # how many times beyond the usual, what to do
         (settings.lr / 0.2, lower_lr),
