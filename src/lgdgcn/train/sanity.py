@@ -19,6 +19,7 @@ from lgdgcn.errors import DivergedError
 from lgdgcn.models import NodeOutput, settings_of
 from lgdgcn.train.luck import lucky_score
 from lgdgcn.train.scores import METRICS
+from lgdgcn.train.scratch import node_array
 from lgdgcn.train.state import TrainState
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.trained import TrainedModel
@@ -56,7 +57,7 @@ def sanity_warnings(
     """
     split = "val" if graph.val_mask.any() else "train"
     targets, task = Targets.of([graph], f"{split}_mask"), trained.task
-    logits = targets.pick(output.logits[None])
+    logits = _rows_of(output.logits, targets.nodes[0])[None]
     score = float(task.selection_score(logits, targets))
     same_answer = task.constant_score(targets)
     unknown = (
@@ -100,6 +101,14 @@ def sanity_warnings(
     if split == "val" and state.best_epoch == 1 < state.epoch:
         found.append(f"the kept epoch is the first of {state.epoch}; {cause}")
     return found
+
+
+def _rows_of(logits: Tensor, nodes: Tensor) -> Tensor:
+    """The scores of some nodes ``[n, C]``, of many in a mapped file."""
+    if not logits.is_cpu:
+        return logits[nodes]
+    found = node_array((len(nodes), logits.size(1)), logits.dtype)
+    return torch.index_select(logits.detach(), 0, nodes, out=found)
 
 
 def _collapse(x: Tensor, output: NodeOutput, owned: Tensor | None) -> list[str]:

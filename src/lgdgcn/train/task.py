@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import AUTO
-from lgdgcn.data.labels import set_sizes
+from lgdgcn.data.labels import class_sizes, set_sizes
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.scores import RANKINGS, Counts, score
 from lgdgcn.train.targets import Targets, one_hot
@@ -145,15 +145,21 @@ class Task:
 
         That is the most common class, or the labels by how common they are.
         """
-        y = targets.y[:1]
-        common = y.sum(1) if self.multi_label else one_hot(y, self.outputs).sum(1)  # [1, C]
-        if self.sizes_differ and self.metric not in RANKINGS:  # all or none have a label
-            sizes, nodes = common[0].double().sort(descending=True).values, y.size(1)
+        y, nodes = targets.y[0], targets.y.size(1)
+        common = class_sizes(y, classes=self.outputs)[None]  # [1, C]
+        share = (common / nodes).double()
+        if self.is_counted:
+            answer = self.predict(share)
+            answer = answer if self.multi_label else one_hot(answer, self.outputs)
+            counts = Counts(answer * common, answer * nodes, common)
+            return float(counts.score(self.metric, one_each=not self.multi_label)[0])
+        if self.metric not in RANKINGS:  # all or none have a label
+            sizes = common[0].double().sort(descending=True).values
             if self.metric == "macro_f1":
                 return float((2 * sizes / (sizes + nodes)).mean())
             chosen = nodes * torch.arange(1, len(sizes) + 1, device=y.device)
             return float((2 * sizes.cumsum(0) / (chosen + sizes.sum())).max())
-        same = (common / y.size(1)).double().unsqueeze(1).expand(-1, y.size(1), -1)
+        same = share.unsqueeze(1).expand(-1, nodes, -1)
         return float(self.selection_score(same, targets)[0])
 
     @property
