@@ -1,9 +1,9 @@
 """What mini-batches cost in accuracy: the same trainings on all nodes at once, and in batches.
 
-Both have the same settings, seeds and splits, make as many steps, and keep the epoch that is best
-on validation. An epoch is one step on all nodes at once, and several in batches; so these look at
-fewer nodes in all, and less often at validation. Settings are the first of the portfolio for
-a graph without a preset, and those of its preset on the four-factor graph.
+Both have the same settings, seeds and splits, as if a user adds ``--batch-size`` to a command. So
+they end by the same rule, too: validation has not improved for ``PATIENCE`` epochs, or ``EPOCHS``
+are over. An epoch is one step on all nodes at once, and several in batches. Settings are the first
+of the portfolio for a graph without a preset, and those of its preset on the four-factor graph.
 
     python benchmarks/batches.py train runs/batches --graphs pubmed,amazon_photo --seeds 5
     python benchmarks/batches.py report runs/batches
@@ -28,7 +28,7 @@ from lgdgcn.train.state import Member
 
 PLANTED = "lgd_syn_fac4"  # whose edges have known factors
 BATCH_SIZES = {PLANTED: 256, "pubmed": 4096, "amazon_photo": 1024, "tolokers": 2048}
-STEPS = 600
+EPOCHS, PATIENCE = 400, 100
 FULL = "full batch"
 
 
@@ -54,7 +54,7 @@ def train(graph: str, way: str, seed: int, file: Path) -> None:
     data = GraphSource(graph).load(seed)
     multi_label, size = data.y.dim() == 2, BATCH_SIZES[graph]
     steps = 1 if way == FULL else -(-data.num_nodes // size)
-    limits: dict[str, Any] = {"epochs": -(-STEPS // steps), "patience": STEPS}
+    limits: dict[str, Any] = {"epochs": EPOCHS, "patience": PATIENCE}
     if way != FULL:
         limits |= {"batch_size": size, "fan_out": int(way.rpartition(" ")[2])}
     if graph == PLANTED:
