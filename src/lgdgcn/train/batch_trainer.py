@@ -214,7 +214,7 @@ class BatchTrainer(Trainer):
             nodes = self._val_nodes
             if not len(nodes):
                 nodes = self._train_nodes[: self.deal.batch_size]
-            logits = self._scores(self.network, nodes)
+            logits = self._scores(self.network, nodes, 1)
         logit_sum = torch.where(self.validated, 0, logits.sum((-1, -2)).double())
         logits = logits[..., : len(self._val_nodes), :]
         targets = self._targets(self._val_nodes).to(self.device)
@@ -235,9 +235,8 @@ class BatchTrainer(Trainer):
         score = counts.score(task.metric, one_each=not task.multi_label)
         return score, loss.double(), torch.zeros_like(score)
 
-    def _scores(self, network: NodeModel, nodes: Tensor) -> Tensor:
-        """Class scores of some nodes ``[*, n, C]``, found by all ranks together."""
-        members = (1,) if network is self.network else ()
+    def _scores(self, network: NodeModel, nodes: Tensor, *members: int) -> Tensor:
+        """Class scores of some nodes ``[*members, n, C]``, found by all ranks together."""
         size = (*members, len(nodes), self.tasks[0].outputs)
         found = node_array(size, self.rows.dtype).to(self.device)
         for chunk, logits in self._scored(network, nodes):
