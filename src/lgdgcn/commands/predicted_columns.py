@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.commands.table_file import Block
 from lgdgcn.data.label_sets import joined
-from lgdgcn.data.labels import SPLITS, is_labelled
+from lgdgcn.data.labels import SPLITS, is_labelled, label_pieces
 from lgdgcn.models import NodeOutput
 from lgdgcn.train.trained import TrainedModel
 
@@ -44,7 +44,8 @@ def node_columns(trained: TrainedModel, output: NodeOutput) -> Block:
 def known_columns(data: Data) -> list[str]:
     """Which columns the graph itself has: those in which it says something of any node."""
     has_split = any(bool(data[f"{split}_mask"].any()) for split in SPLITS)
-    names = {"true_label": bool(is_labelled(data.y).any()), "split": has_split}
+    has_label = any(len(piece) for piece in label_pieces(data.y))
+    names = {"true_label": has_label, "split": has_split}
     return [name for name, has in names.items() if has]
 
 

@@ -33,7 +33,6 @@ from lgdgcn.config import (
     with_fitting_width,
 )
 from lgdgcn.data.catalogue import is_known
-from lgdgcn.data.scaling import fit_scaling
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
@@ -48,6 +47,7 @@ from lgdgcn.train import checkpoint
 from lgdgcn.train.auto_factors import FOUND, find_factors
 from lgdgcn.train.candidates import BASELINES, candidates, seconds_of
 from lgdgcn.train.finished import finished_result, remove_checkpoints
+from lgdgcn.train.graph_rows import rows_scaling
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.portfolio import Candidate, Choice, choose_settings
 from lgdgcn.train.ranks import Ranks, rank_timeout
@@ -162,7 +162,7 @@ def _lead(
     chosen = choose_metric(load(0), settings.metric)
     tried = in_batches(every[:most], load(0), model, where)
     if settings.scaling == AUTO:
-        out.print(str(fit_scaling(AUTO, load(0).x, load(0).train_mask)), soft_wrap=True)
+        out.print(str(rows_scaling(load(0), AUTO)), soft_wrap=True)
     others = {}
     for name in beside:
         found = _compared(source.preset_name, name, own.get("variant"), multi_label)

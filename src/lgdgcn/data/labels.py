@@ -6,7 +6,7 @@ What comes out is always the same, with the list of original labels beside it to
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,11 @@ __all__ = [
     "canonical_labels",
     "canonical_masks",
     "check_trainable",
+    "class_sizes",
     "identifier_warning",
     "is_labelled",
+    "label_pieces",
+    "set_sizes",
     "split_number",
     "stratified_split",
 ]
@@ -32,6 +35,7 @@ __all__ = [
 SPLITS = ("train", "val", "test")
 IDENTIFIER = "the label column looks like an identifier"  # begins the sentence
 _NODES_OF_A_CLASS = 1.5  # on average; fewer are no classes
+_ENTRIES = 1 << 20  # labels that are read at once
 SPLIT_NAMES = {
     **dict.fromkeys(("train", "training"), 0),
     **dict.fromkeys(("val", "valid", "validation", "validate", "dev", "development"), 1),
@@ -201,6 +205,52 @@ def is_labelled(y: Tensor) -> Tensor:
     return y >= 0 if y.dim() == 1 else ~y.isnan().any(dim=1)
 
 
+def label_pieces(y: Tensor, mask: Tensor | None = None) -> Iterator[Tensor]:
+    """The labels of labelled nodes, some at a time ``[n]`` or ``[n, L]``.
+
+    Args:
+        y: Labels in canonical form.
+        mask: Which labelled nodes; all if ``None``.
+    """
+    step = max(1, _ENTRIES // max(1, y[:1].numel()))
+    for low in range(0, len(y), step):
+        piece = y[low : low + step]
+        yield piece[is_labelled(piece) if mask is None else mask[low : low + step]]
+
+
+def class_sizes(y: Tensor, mask: Tensor | None = None, classes: int = 0) -> Tensor:
+    """How many labelled nodes each class has ``[C]``, or of label sets each label ``[L]``.
+
+    Args:
+        y: Labels in canonical form.
+        mask: Which labelled nodes; all if ``None``.
+        classes: C; one more than the largest class if that is more.
+
+    Example:
+        >>> class_sizes(torch.tensor([2, 0, -1, 2]))
+        tensor([1, 0, 2])
+    """
+    largest = int(y.max()) if y.dim() == 1 and len(y) else -1
+    count = y.size(1) if y.dim() == 2 else max(classes, largest + 1)
+    sizes = torch.zeros(count, dtype=torch.long, device=y.device)
+    for piece in label_pieces(y, mask):
+        sizes += (piece > 0).sum(0) if y.dim() == 2 else piece.bincount(minlength=count)
+    return sizes
+
+
+def set_sizes(y: Tensor, mask: Tensor) -> tuple[int, int]:
+    """The fewest and the most labels of a node of a mask ``[N]``; 0 if there are no nodes.
+
+    Args:
+        y: Label sets in canonical form ``[N, L]``.
+        mask: Which labelled nodes.
+    """
+    sizes = [piece.sum(1).aminmax() for piece in label_pieces(y, mask) if len(piece)]
+    if not sizes:
+        return 0, 0
+    return int(min(low for low, _ in sizes)), int(max(high for _, high in sizes))
+
+
 def canonical_masks(values: Mapping[str, Any], num_nodes: int) -> dict[str, Tensor] | None:
     """The three splits as disjoint masks.
 
@@ -278,7 +328,7 @@ def stratified_split(y: Tensor, seed: int = 0) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     masks = {f"{split}_mask": torch.zeros(len(y), dtype=torch.bool) for split in SPLITS}
     group = y if y.dim() == 1 else is_labelled(y).long() - 1
-    for label in torch.unique(group[group >= 0]):
+    for label in class_sizes(group).nonzero():
         nodes = (group == label).nonzero().view(-1)
         nodes = nodes[torch.randperm(len(nodes), generator=generator)]
         train = max(1, round(0.6 * len(nodes)))
@@ -302,20 +352,20 @@ another column as the label'
     """
     if y.dim() != 1:
         return None
-    labels = y[is_labelled(y)]
-    classes = len(torch.unique(labels))
-    if len(labels) >= _NODES_OF_A_CLASS * classes:
+    sizes = class_sizes(y)
+    nodes, classes = int(sizes.sum()), int(sizes.count_nonzero())
+    if nodes >= _NODES_OF_A_CLASS * classes:
         return None
     return (
-        f"{IDENTIFIER}: {len(labels):,} labelled nodes have {classes:,} classes; "
+        f"{IDENTIFIER}: {nodes:,} labelled nodes have {classes:,} classes; "
         "choose another column as the label"
     )
 
 
 def check_trainable(y: Tensor, classes: list[Any], masks: Mapping[str, Tensor]) -> None:
     """Refuse labels and splits nothing can be learned from, warn about doubtful ones."""
-    train, labelled = masks["train_mask"], is_labelled(y)
-    if y.dim() == 1 and len(found := torch.unique(y[labelled])) < 2:
+    train = masks["train_mask"]
+    if y.dim() == 1 and len(found := class_sizes(y).nonzero()) < 2:
         raise UntrainableError(
             f"y holds a single class ({_shown(classes[int(found[0])])}); "
             "classification needs at least two, and -1 means unlabelled"
@@ -332,10 +382,7 @@ def check_trainable(y: Tensor, classes: list[Any], masks: Mapping[str, Tensor]) 
             LGDWarning,
             stacklevel=3,
         )
-    if y.dim() == 1:
-        count = torch.bincount(y[train], minlength=len(classes))
-    else:
-        count = y[train].sum(dim=0)
+    count = class_sizes(y, train, len(classes))
     absent = [classes[int(i)] for i in (count == 0).nonzero()]
     if absent:
         names = ", ".join(map(_shown, absent[:5])) + (", …" if len(absent) > 5 else "")

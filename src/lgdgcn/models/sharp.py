@@ -23,6 +23,7 @@ from lgdgcn.nn import (
 )
 from lgdgcn.nn.encoder import HopWeights, PropagationOrder
 from lgdgcn.nn.propagation import Propagator, SampledPropagator
+from lgdgcn.nn.sharp.label_groups import meetings
 from lgdgcn.nn.sharp.past_weights import PastWeights
 from lgdgcn.nn.sharp.structure import REFRESHES, Structure
 from lgdgcn.nn.subgraph import Subgraph
@@ -182,16 +183,23 @@ class SharpGCN(LGDGCN):
 
     def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
         """Give labels that exclude each other on the training nodes one factor."""
-        self.begin_labels(y)
+        labels = y.size(1)  # a node that has one label only says nothing of groups
+        met = torch.zeros(labels, labels) if self.is_exclusive else meetings(y)
+        self.begin_labels(met, len(y))
         if self.encoder is not None:
             self.encoder.begin(x, normalized_adjacency(edge_index, x.size(0)))
         if self.propagation_graph is not None:
             self.propagation_graph.begin(edge_index, x.size(0))
 
-    def begin_labels(self, y: Tensor) -> None:
-        """The part of :meth:`begin` that knows no more than label sets ``[n, C]``."""
+    def begin_labels(self, met: Tensor, nodes: int) -> None:
+        """The part of :meth:`begin` that knows no more than how often labels meet.
+
+        Args:
+            met: How many training nodes have both of two labels ``[C, C]``.
+            nodes: How many training nodes there are.
+        """
         if (self.label_groups or self.is_exclusive) and not self.unit_length:
-            self.head.begin(y, self.num_factors)
+            self.head.begin(met, nodes, self.num_factors)
         owned = self.owned_factors()
         if owned is not None:
             for layer in cast("Sequence[SharpConv]", self.layers):

@@ -8,18 +8,19 @@ What a network with a structure propagates along is found by every rank for all 
 that are kept for it: so a training that goes on finds the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.data.labels import class_sizes, label_pieces
 from lgdgcn.models import NodeModel, NodeOutput, SharpGCN, build
 from lgdgcn.nn import RandomStreams, SharpConv
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sum_of_seen
+from lgdgcn.nn.sharp.label_groups import meetings
 from lgdgcn.runtime import set_seed
 from lgdgcn.train.ahead import ahead
 from lgdgcn.train.batch_input import check_batchable
@@ -31,8 +32,10 @@ from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.members import with_weights
 from lgdgcn.train.ranks import Ranks
+from lgdgcn.train.scores import Counts
+from lgdgcn.train.scratch import node_array, nodes_of
 from lgdgcn.train.state import Member, TrainState
-from lgdgcn.train.targets import Targets
+from lgdgcn.train.targets import Targets, balanced_weights
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
 from lgdgcn.train.waiting import Waiting
@@ -62,6 +65,7 @@ class BatchTrainer(Trainer):
 
     stepped: float
     waited: float
+    _class_weights: Tensor | None  # of classes or labels ``[1, C]``
 
     def __init__(
         self,
@@ -76,7 +80,7 @@ class BatchTrainer(Trainer):
         self.ranks = Ranks.current()
         self.rows = GraphRows.of(graph)
         self._source = BatchSource(self.rows, member.settings, self.device)
-        self._train_nodes = graph.train_mask.nonzero().squeeze(1)
+        self._train_nodes, self._val_nodes = nodes_of(graph.train_mask), nodes_of(graph.val_mask)
         settings = member.settings
         nodes, labelled = self.rows.num_nodes, len(self._train_nodes)
         self.deal = Deal(nodes, labelled, settings.batch_size, settings.batch_parts)
@@ -99,12 +103,13 @@ class BatchTrainer(Trainer):
         """
         graph = self.graphs[index]
         if graph.edge_index is None:
-            masks = [graph[f"{split}_mask"] for split in ("train", "val", "test")]
-            nodes = torch.stack(masks).any(0).nonzero().squeeze(1)
+            nodes = nodes_of(graph.train_mask | graph.val_mask | graph.test_mask)
             self._source.look_at(cast("SharpGCN", trained.model))
-            scores = self._scores(trained.model.eval(), nodes).cpu()
-            logits = scores.new_zeros(self.rows.num_nodes, scores.size(1))
-            return NodeOutput(logits.index_copy_(0, nodes, scores), [])
+            logits = node_array((self.rows.num_nodes, self.tasks[0].outputs), self.rows.dtype)
+            scores = self._scores(trained.model.eval(), nodes)
+            for chunk in self._chunks(nodes):
+                logits[nodes[chunk].long()] = scores[chunk].cpu()
+            return NodeOutput(logits, [])
         trained.model.cpu()
         return super().output(index, trained)
 
@@ -142,20 +147,19 @@ class BatchTrainer(Trainer):
     def _part(self, order: Tensor, epoch: int, step: int, part: int) -> tuple[Batch, Targets]:
         """Read one part of a step."""
         seed = self.members[0].seed
-        chosen = self.deal.training(seed, epoch, step, part)
+        others = self._train_nodes[self.deal.training(seed, epoch, step, part)].long()
         batch = self._read(
             self._source.sampler(),
             self.deal.seeds(order, step, part),
-            self._train_nodes[chosen],
+            others,
             key_of(seed, epoch, step, part),
             self.deal.steps * self.deal.parts,
             self._loss_edges,
         )
-        of_all = self.targets
-        own = of_all._replace(
-            nodes=batch.others[None], y=of_all.y[:, chosen], weight=of_all.weight[:, chosen]
-        )
-        return batch, own.to(self.device)
+        targets = self._targets(others)._replace(nodes=batch.others[None])
+        if self._class_weights is not None:
+            targets = targets.weighted(self._class_weights)
+        return batch, targets.to(self.device)
 
     def _read(self, sampler: BatchSampler, seeds: Tensor, others: Tensor, *rest: Any) -> Batch:
         """Make a batch where its graph is, and bring it to where it is computed."""
@@ -195,32 +199,71 @@ class BatchTrainer(Trainer):
             layer.factor_weights.copy_(own.update(row, layer.owned))
         return dict(zip(losses, (loss / self.deal.parts).unsqueeze(1), strict=True))
 
+    def _targets(self, nodes: Tensor) -> Targets:
+        """Some labelled nodes as targets that count alike."""
+        y = self.graphs[0].y[nodes.long()]
+        return Targets(nodes[None], y[None], torch.ones(1, len(nodes)))
+
     @torch.no_grad()
-    def _evaluate(self) -> Tensor:
+    def _validate(self) -> tuple[Tensor, Tensor, Tensor]:
         """Score the validation nodes (or, without any, some nodes), always with the same draws."""
         self.network.eval()
-        nodes = self.validation.nodes[0]
-        if not len(nodes):
-            nodes = self._train_nodes[: self.deal.batch_size]
         with self.stacked.averaged():
-            return self._scores(self.network, nodes.cpu())
+            if len(self._val_nodes) and self.task.is_counted:
+                return self._count()
+            nodes = self._val_nodes
+            if not len(nodes):
+                nodes = self._train_nodes[: self.deal.batch_size]
+            logits = self._scores(self.network, nodes, 1)
+        logit_sum = torch.where(self.validated, 0, logits.sum((-1, -2)).double())
+        logits = logits[..., : len(self._val_nodes), :]
+        targets = self._targets(self._val_nodes).to(self.device)
+        score, loss = self.task.selection_score(logits, targets), self.task.loss(logits, targets)
+        return score, loss.double(), logit_sum
 
-    def _scores(self, network: NodeModel, nodes: Tensor) -> Tensor:
-        """Class scores of some nodes ``[*, n, C]``, found by all ranks together."""
+    def _count(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The same of a score that needs no more than counts: no scores are kept."""
+        nodes, task = self._val_nodes, self.task
+        losses = node_array((1, len(nodes)), self.rows.dtype).to(self.device)
+        total = torch.zeros(3, 1, task.outputs, dtype=torch.float64, device=self.device)
+        for chunk, logits in self._scored(self.network, nodes):
+            targets = self._targets(nodes[chunk]).to(self.device)
+            losses[:, chunk] = task.losses(logits, targets)
+            total += torch.stack(task.counts(logits, targets.y))
+        counts = Counts(*self.ranks.sum(total))
+        loss = self.ranks.sum(losses).sum(-1) / len(nodes)
+        score = counts.score(task.metric, one_each=not task.multi_label)
+        return score, loss.double(), torch.zeros_like(score)
+
+    def _scores(self, network: NodeModel, nodes: Tensor, *members: int) -> Tensor:
+        """Class scores of some nodes ``[*members, n, C]``, found by all ranks together."""
+        size = (*members, len(nodes), self.tasks[0].outputs)
+        found = node_array(size, self.rows.dtype).to(self.device)
+        for chunk, logits in self._scored(network, nodes):
+            found[..., chunk, :] = logits
+        return self.ranks.sum(found)
+
+    def _scored(self, network: NodeModel, nodes: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Which of some nodes this rank has scored, and their class scores ``[*, n, C]``."""
         network = network.to(self.device)
-        size = min(self.deal.batch_size, _EVALUATED)
-        chunks = [nodes[low : low + size] for low in range(0, len(nodes), size)]
-        own = range(self.ranks.rank, len(chunks), self.ranks.size)
-        key, none = key_of(self.members[0].seed, 3), nodes[:0]
+        own = [*self._chunks(nodes)][self.ranks.rank :: self.ranks.size]
+        key, none = key_of(self.members[0].seed, 3), torch.zeros(0, dtype=torch.long)
         sampler = self._source.sampler(evaluates=True)
-        make = [partial(self._read, sampler, chunks[i], none, key) for i in own]
-        found: dict[int, Tensor] = {}
-        for number, batch in zip(own, ahead(make, self.device), strict=True):
+
+        def read(chunk: slice) -> Batch:
+            return self._read(sampler, nodes[chunk].long(), none, key)
+
+        make = [partial(read, chunk) for chunk in own]
+        for chunk, batch in zip(own, ahead(make, self.device), strict=True):
             pick = partial(torch.narrow, dim=-2, start=0, length=batch.subgraph.seeds)
             with batch.subgraph.active(), torch.no_grad():
                 output = network.disentangle(batch.x, batch.edge_index, (), pick)
-            found[number] = output.logits
-        return self.ranks.join(found, [len(chunk) for chunk in chunks], self.tasks[0].outputs)
+            yield chunk, output.logits
+
+    def _chunks(self, nodes: Tensor) -> Iterator[slice]:
+        """Which of some nodes are scored at once."""
+        size = min(self.deal.batch_size, _EVALUATED)
+        return (slice(low, low + size) for low in range(0, len(nodes), size))
 
     def _find_structure(self, due: list[bool]) -> None:
         """Keep the present weights, and find with them what is propagated along from now on."""
@@ -241,8 +284,6 @@ class BatchTrainer(Trainer):
         super()._build(indices)
         if not indices:
             return
-        self.validation = self.validation.to(self.device)
-        self.validated = self.validated.to(self.device)
         self.stacked.optimizer.param_groups[0]["step"].mul_(self.deal.steps)
         saved = self.states[0].weights(_GROUP)
         self._loss_edges = -(-self.members[0].settings.fan_out // _LOSS_EDGES)
@@ -258,6 +299,16 @@ class BatchTrainer(Trainer):
             self._moments.append(layer.moments)
         self._look_at_network()
 
+    def _read_targets(self, graphs: Sequence[Data], balanced: bool) -> None:
+        """Count classes; the labels of a batch are read with it."""
+        y, train_mask = graphs[0].y, graphs[0].train_mask
+        self.validated = torch.tensor([len(self._val_nodes) > 0], device=self.device)
+        self._class_weights = None
+        if balanced:
+            sizes = class_sizes(y, train_mask, self.task.outputs)[None]
+            total = torch.tensor([[len(self._train_nodes)]])
+            self._class_weights = balanced_weights(sizes, total, is_set=y.dim() == 2)
+
     def _new_model(self, index: int) -> NodeModel:
         model = self._bare_model(index)
         if self.states[index].epoch == 0:  # later weights know the spread of features
@@ -268,16 +319,23 @@ class BatchTrainer(Trainer):
         """A model as its seed draws it, which has seen labels, but no features."""
         member, graph, outputs = self.members[index], self.graphs[index], self.tasks[index].outputs
         set_seed(member.seed)
-        known = graph.y[graph.train_mask]
-        is_set = known.dim() == 2
         made = build(
             self.model_name,
             member.settings.as_dict(),
             self.rows.num_features,
             outputs,
-            multi_label=is_set,
+            multi_label=graph.y.dim() == 2,
         )
         model = cast("SharpGCN", made).to(self.device, self.rows.dtype)
-        model.begin_labels((known if is_set else F.one_hot(known, outputs)).cpu())
+        model.begin_labels(self._met(graph, outputs), len(self._train_nodes))
         model.keep_past()
         return model
+
+    def _met(self, graph: Data, outputs: int) -> Tensor:
+        """How many training nodes have both of two labels ``[C, C]``."""
+        if graph.y.dim() == 1:
+            return class_sizes(graph.y, graph.train_mask, outputs).double().cpu().diag()
+        met = torch.zeros(outputs, outputs, dtype=torch.float64)
+        for piece in label_pieces(graph.y, graph.train_mask):
+            met += meetings(piece)
+        return met

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lgdgcn.train.drawn_rows import key_of
+from lgdgcn.train.scratch import node_array
 
 __all__ = ["Deal"]
 
@@ -42,7 +42,7 @@ class Deal:
 
     def order(self, seed: int, epoch: int) -> Tensor:
         """All nodes in the order of an epoch ``[N]``."""
-        return torch.from_numpy(_shuffled(self.nodes, key_of(seed, epoch, 1)))
+        return _shuffled(self.nodes, key_of(seed, epoch, 1))
 
     def seeds(self, order: Tensor, step: int, part: int) -> Tensor:
         """The nodes of one part of a step; parts differ by one node at most."""
@@ -61,13 +61,14 @@ class Deal:
             cycle, low = divmod(start, self.train)
             cards.append(_deck(self.train, key_of(seed, cycle, 2))[low : low + size])
             start, size = start + len(cards[-1]), size - len(cards[-1])
-        return torch.from_numpy(np.concatenate(cards)).long()
+        return torch.cat(cards).long()
 
 
-def _shuffled(count: int, key: int) -> "np.ndarray[Any, Any]":
+def _shuffled(count: int, key: int) -> Tensor:
     """The numbers from 0 to ``count - 1`` in random order, as small as they can be stored."""
-    numbers = np.arange(count, dtype=np.int32 if count < 2**31 else np.int64)
-    np.random.Generator(np.random.Philox(key=key)).shuffle(numbers)
+    dtype = torch.int32 if count < 2**31 else torch.int64
+    numbers = torch.arange(count, dtype=dtype, out=node_array((count,), dtype))
+    np.random.Generator(np.random.Philox(key=key)).shuffle(numbers.numpy())
     return numbers
 
 

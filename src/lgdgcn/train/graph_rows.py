@@ -11,11 +11,12 @@ from torch_geometric.data import Data
 from lgdgcn import kernels
 from lgdgcn.config import Settings
 from lgdgcn.data.features import csr_tensor
-from lgdgcn.data.scaling import fit_scaling
+from lgdgcn.data.scaling import Scaling, fit_scaling
 from lgdgcn.kernels.graph import edge_weights
+from lgdgcn.train.scratch import nodes_of
 from lgdgcn.train.trained import prepared
 
-__all__ = ["GraphRows", "feature_rows", "prepared_rows"]
+__all__ = ["GraphRows", "feature_rows", "prepared_rows", "rows_scaling"]
 
 
 _LOOKED_AT = 100_000  # training nodes, and others, whose features decide how all are scaled
@@ -89,19 +90,31 @@ def prepared_rows(graph: Data, settings: Settings) -> Data:
     """Return a canonical graph whose features are scaled when they are read, if it is mapped."""
     if graph.edge_index is not None:
         return prepared(graph, settings, torch.device("cpu"))
-    some = _some_nodes(graph.train_mask)
-    scaling = fit_scaling(
-        settings.feature_scaling, graph.rows.features(some), graph.train_mask[some]
-    )
+    scaling = rows_scaling(graph, settings.feature_scaling)
     ready = copy(graph)
     ready.scaling = scaling
     ready.rows = replace(graph.rows, features=lambda nodes: scaling(graph.rows.features(nodes)))
     return ready
 
 
+def rows_scaling(graph: Data, kind: str) -> Scaling:
+    """How the features of a canonical graph are scaled; of a mapped one some nodes decide.
+
+    Args:
+        graph: The graph, not scaled yet.
+        kind: As in :func:`~lgdgcn.data.scaling.fit_scaling`.
+    """
+    if graph.edge_index is not None:
+        return fit_scaling(kind, graph.x, graph.train_mask)
+    some = _some_nodes(graph.train_mask)
+    return fit_scaling(kind, graph.rows.features(some), graph.train_mask[some])
+
+
 def _some_nodes(train_mask: Tensor) -> Tensor:
     """All nodes, or of very many some training nodes and some others, evenly chosen."""
-    chosen = []
-    for nodes in (train_mask.nonzero().squeeze(1), (~train_mask).nonzero().squeeze(1)):
-        chosen.append(nodes[:: max(1, -(-len(nodes) // _LOOKED_AT))])
-    return torch.cat(chosen).sort().values
+    train = int(train_mask.count_nonzero())
+    chosen = [
+        nodes_of(train_mask, value, every=max(1, -(-count // _LOOKED_AT)))
+        for value, count in ((True, train), (False, len(train_mask) - train))
+    ]
+    return torch.cat(chosen).sort().values.long()

@@ -100,7 +100,12 @@ def run_jobs(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -
 
 
 def _scaled_by(job: Job, kinds: dict[int, str]) -> Hashable:
-    """The training nodes, if the features depend on them: other ones have no features in common."""
+    """The training nodes, if the features depend on them: other ones have no features in common.
+
+    Trainings in batches have nothing in common anyway.
+    """
+    if job.member.settings.batch_size:
+        return None
     kind, x = job.member.settings.feature_scaling, job.graph.x
     if kind == "auto":
         if id(x) not in kinds:

@@ -36,7 +36,7 @@ def lucky_score(task: Task, logits: Tensor, targets: Targets, epochs: int) -> fl
     for _ in range(_SHUFFLES):
         order = torch.randperm(targets.y.size(1), generator=generator).to(targets.y.device)
         shuffled = targets._replace(y=targets.y[:, order])
-        scores.append(task.selection_score(logits, shuffled)[0])
-    found = torch.stack(scores)
+        scores.append(float(task.selection_score(logits, shuffled)[0]))
+    found = torch.tensor(scores, dtype=torch.float64)
     spread = max(_ONE_IN_TWENTY, math.sqrt(2 * math.log(max(1, epochs))))
     return min(1.0, float(found.mean() + spread * found.std()))

@@ -17,15 +17,16 @@ from lgdgcn.data.labels import SPLITS, check_trainable, is_labelled, stratified_
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.train.graph_rows import GraphRows, feature_rows
+from lgdgcn.train.scratch import node_array
 
 __all__ = ["mapped_graph", "mapped_labels", "mapped_rows"]
 
-_PIECE = 1 << 20  # rows that are hashed at a time
+_PIECE = 1 << 20  # rows that are read at a time
 _UNKNOWN = 255  # in a row of label sets
 
 
 def mapped_graph(packed: PackedGraph) -> Data:
-    """Return a graph with labels and splits in memory, features and neighbours in mapped files.
+    """Return a graph whose labels, splits, features and neighbours are in mapped files.
 
     It has no ``edge_index``; its ``rows`` (:class:`~lgdgcn.train.graph_rows.GraphRows`) stand for
     it. Sparse features and the weights of edges are read.
@@ -50,32 +51,34 @@ def mapped_graph(packed: PackedGraph) -> Data:
 
 
 def mapped_labels(packed: PackedGraph, make_split: bool) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return the labels of a packed graph and its masks, in memory.
+    """Return the labels of a packed graph and its masks, of many nodes in mapped files.
 
     Args:
         packed: The graph.
         make_split: Whether labelled nodes are split where no split was given, with a warning.
     """
     nodes = packed.num_nodes
-    if packed.y is None:
-        y = torch.full((nodes,), -1)
-    elif packed.y.ndim == 1:
-        y = torch.from_numpy(np.array(packed.y)).long()
-    else:
-        y = torch.from_numpy(np.array(packed.y)).float()
-        y = y.masked_fill((y == _UNKNOWN).any(1, keepdim=True), torch.nan)
-    labelled = is_labelled(y)
-    if packed.split is not None:
-        split = torch.from_numpy(np.array(packed.split))
-        masks = {f"{name}_mask": split == i + 1 for i, name in enumerate(SPLITS)}
-    elif make_split:
+    is_set = packed.y is not None and packed.y.ndim == 2
+    size = packed.y.shape if packed.y is not None else (nodes,)
+    y = node_array(size, torch.float32 if is_set else torch.int64)
+    masks = {f"{name}_mask": node_array((nodes,), torch.bool) for name in SPLITS}
+    step = max(1, _PIECE // max(1, y[:1].numel()))
+    for low in range(0, nodes, step):
+        piece = slice(low, low + step)
+        y[piece] = -1 if packed.y is None else torch.from_numpy(np.array(packed.y[piece]))
+        if is_set:
+            unknown = (y[piece] == _UNKNOWN).any(1, keepdim=True)
+            y[piece] = y[piece].masked_fill(unknown, torch.nan)
+        if packed.split is not None:
+            split = torch.from_numpy(np.array(packed.split[piece]))
+            for i, mask in enumerate(masks.values()):
+                mask[piece] = (split == i + 1) & is_labelled(y[piece])
+    if packed.split is None and make_split:
         warnings.warn(
             "no split was given: labelled nodes are split 60/20/20 by class", LGDWarning, 3
         )
         masks = stratified_split(y)
-    else:
-        masks = {f"{name}_mask": torch.zeros(nodes, dtype=torch.bool) for name in SPLITS}
-    return y, {name: mask & labelled for name, mask in masks.items()}
+    return y, masks
 
 
 def mapped_rows(packed: PackedGraph) -> tuple[Tensor, GraphRows]:

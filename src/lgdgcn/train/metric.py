@@ -6,6 +6,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import AUTO
+from lgdgcn.data.labels import class_sizes, set_sizes
 from lgdgcn.errors import InputError
 from lgdgcn.train.scores import METRICS
 
@@ -58,16 +59,13 @@ def choose_metric(data: Data, metric: str = AUTO) -> Choice:
         return Choice(metric, "as asked for")
     if y.dim() == 1:
         split = "validation" if data.val_mask.any() else "training"
-        y = y[data.val_mask if data.val_mask.any() else data.train_mask]
-        sizes = y.bincount()
-        share = float(sizes.max()) / max(1, len(y)) if len(y) else 0.0
+        sizes = class_sizes(y, data.val_mask if data.val_mask.any() else data.train_mask)
+        share = float(sizes.max()) / max(1, int(sizes.sum())) if len(sizes) else 0.0
         if share <= _IMBALANCED:
             return Choice("accuracy", "as every node has one class")
         common = f"as {100 * share:.1f} % of the {split} nodes have the same class"
         return Choice("roc_auc" if (sizes > 0).sum() <= 2 else "macro_f1", common)
-    y = y[data.train_mask | data.val_mask]
-    sizes = y.sum(1).long()
-    low, high = (int(sizes.min()), int(sizes.max())) if len(y) else (0, 0)
+    low, high = set_sizes(y, data.train_mask | data.val_mask)
     if low == high and low > 0:
         return Choice("micro_f1", f"as every node has {low} label{'s' * (low > 1)}")
     return Choice("average_precision", f"as nodes have {low} to {high} labels")

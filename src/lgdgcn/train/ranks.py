@@ -9,7 +9,7 @@ all ranks make the same step.
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, NoReturn, TypeVar
@@ -107,27 +107,6 @@ class Ranks:
             return wish
         device = "cuda" if dist.get_backend() == "nccl" else "cpu"
         return bool(self.sum(torch.tensor([float(wish)], device=device)))
-
-    def join(self, found: Mapping[int, Tensor], sizes: Sequence[int], width: int) -> Tensor:
-        """Put chunks ``[*, n, width]`` of all ranks together.
-
-        Args:
-            found: The chunks of this rank by number.
-            sizes: Rows of every chunk.
-            width: Columns of all.
-        """
-        if self.size == 1:
-            return torch.cat([found[i] for i in range(len(sizes))], -2)
-        shapes = self.gather(next(((t.shape[:-2], t.dtype) for t in found.values()), None))
-        lead, dtype = next(shape for shape in shapes if shape is not None)
-        device = next((t.device for t in found.values()), torch.device("cpu"))
-        if dist.get_backend() == "nccl":
-            device = torch.device("cuda")
-        chunks = [
-            found.get(i, torch.zeros(*lead, size, width, dtype=dtype, device=device))
-            for i, size in enumerate(sizes)
-        ]
-        return self.sum(torch.cat(chunks, -2))
 
     def from_first(self, value: T) -> T:
         """What rank 0 has, on all ranks."""

@@ -19,6 +19,7 @@ from lgdgcn.errors import DivergedError
 from lgdgcn.models import NodeOutput, settings_of
 from lgdgcn.train.luck import lucky_score
 from lgdgcn.train.scores import METRICS
+from lgdgcn.train.scratch import node_array
 from lgdgcn.train.state import TrainState
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.trained import TrainedModel
@@ -36,6 +37,7 @@ _FEW_EPOCHS = 10  # in which a score may well stay what it is
 _ROUTING = "routing entropy is"  # begins the sentence
 _UNROUTED = 0.99  # routing entropy above which edges are not given to factors
 _UNUSED = 0.01  # share of the edges below which a factor is not needed
+_ROWS = 1 << 16  # of features that are looked at at once
 _COLLAPSED = 1.5  # effective number of classes below which nearly all nodes share one
 
 
@@ -55,7 +57,7 @@ def sanity_warnings(
     """
     split = "val" if graph.val_mask.any() else "train"
     targets, task = Targets.of([graph], f"{split}_mask"), trained.task
-    logits = targets.pick(output.logits[None])
+    logits = _rows_of(output.logits, targets.nodes[0])[None]
     score = float(task.selection_score(logits, targets))
     same_answer = task.constant_score(targets)
     unknown = (
@@ -101,6 +103,14 @@ def sanity_warnings(
     return found
 
 
+def _rows_of(logits: Tensor, nodes: Tensor) -> Tensor:
+    """The scores of some nodes ``[n, C]``, of many in a mapped file."""
+    if not logits.is_cpu:
+        return logits[nodes]
+    found = node_array((len(nodes), logits.size(1)), logits.dtype)
+    return torch.index_select(logits.detach(), 0, nodes, out=found)
+
+
 def _collapse(x: Tensor, output: NodeOutput, owned: Tensor | None) -> list[str]:
     """Say where nothing tells nodes apart; of factors that are free :func:`usage_warning` does."""
     if _same_rows(x):
@@ -127,7 +137,7 @@ def _same_rows(x: Tensor) -> bool:
     if x.size(0) < 2:
         return False
     if x.layout != torch.sparse_csr:
-        return bool((x == x[0]).all())
+        return all(bool((piece == x[0]).all()) for piece in torch.split(x, _ROWS))
     sizes = x.crow_indices().diff()
     if bool((sizes != sizes[0]).any()):
         return False
@@ -221,7 +231,8 @@ def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | Non
         otherwise: What to say where all are as usual; to lower the learning rate if ``None``.
     """
     values = x.values() if x.layout == torch.sparse_csr else x
-    largest = float(values.abs().max()) if values.numel() else 0.0
+    pieces = torch.split(values, _ROWS) if values.numel() else ()
+    largest = max((float(piece.abs().max()) for piece in pieces), default=0.0)
     lower_lr = f"lower lr (now {settings.lr:g})"
     suspects = [  # how many times beyond the usual, what to do
         (settings.lr / 0.2, lower_lr),

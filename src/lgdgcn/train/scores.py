@@ -4,12 +4,15 @@ Predictions and truths are 0/1 matrices of nodes and classes, or labels. All sha
 value is read by the host, so that a GPU can record a score with the epoch that it belongs to.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 __all__ = [
     "METRICS",
     "RANKINGS",
+    "Counts",
     "average_precision",
     "balanced_accuracy",
     "macro_f1",
@@ -29,6 +32,36 @@ METRICS = {
 """The title of every score that may choose the epoch to keep, by its name."""
 
 RANKINGS = ("roc_auc", "average_precision")  # which need no prediction
+
+
+class Counts(NamedTuple):
+    """What a score that is no ranking knows of predictions; a sum over nodes.
+
+    Attributes:
+        hit: Of every column the entries that are both predicted and true ``[*, C]``.
+        predicted: Those that are predicted.
+        true: Those that are true.
+    """
+
+    hit: Tensor
+    predicted: Tensor
+    true: Tensor
+
+    @classmethod
+    def of(cls, predicted: Tensor, truth: Tensor) -> "Counts":
+        """Count the entries of 0/1 matrices, ``[*, n, C] -> [*, C]``."""
+        predicted, truth = predicted.bool(), truth.bool()
+        return cls((predicted & truth).sum(-2), predicted.sum(-2), truth.sum(-2))
+
+    def score(self, metric: str, *, one_each: bool) -> Tensor:
+        """One of :data:`METRICS` that is no ranking, as of :func:`score` ``[*]``."""
+        hit, total = self.hit.double(), (self.predicted + self.true).double()
+        if metric == "macro_f1":
+            # scikit-learn leaves out classes that are neither true nor predicted, but not labels
+            return _mean(2 * hit / total.clamp_min(1), (total > 0) | (not one_each))
+        if metric == "balanced_accuracy":
+            return _mean(hit / self.true.clamp_min(1), self.true > 0)
+        return 2 * hit.sum(-1) / total.sum(-1).clamp_min(1)  # with one class each the accuracy
 
 
 def score(
@@ -59,11 +92,7 @@ def score(
         both = (known > 0) & (known < (ranking > -torch.inf).sum(-2))
         return _mean(roc_auc(*rows), both)
     assert predicted is not None
-    if metric == "macro_f1":
-        return macro_f1(predicted, truth, only_present=one_each)
-    if metric == "balanced_accuracy":
-        return balanced_accuracy(predicted, truth)
-    return micro_f1(predicted, truth)  # with one class each it is the accuracy
+    return Counts.of(predicted, truth).score(metric, one_each=one_each)
 
 
 def micro_f1(predicted: Tensor, truth: Tensor) -> Tensor:
@@ -73,8 +102,7 @@ def micro_f1(predicted: Tensor, truth: Tensor) -> Tensor:
         >>> micro_f1(torch.tensor([[1, 0], [0, 0]]), torch.tensor([[1, 0], [1, 0]])).item()
         0.6666666666666666
     """
-    hit, total = _counts(predicted, truth)
-    return 2 * hit.sum(-1) / total.sum(-1).clamp_min(1)
+    return Counts.of(predicted, truth).score("micro_f1", one_each=False)
 
 
 def macro_f1(predicted: Tensor, truth: Tensor, *, only_present: bool = False) -> Tensor:
@@ -90,8 +118,7 @@ def macro_f1(predicted: Tensor, truth: Tensor, *, only_present: bool = False) ->
         >>> macro_f1(torch.tensor([[1, 0], [0, 0]]), torch.tensor([[1, 0], [1, 0]])).item()
         0.3333333333333333
     """
-    hit, total = _counts(predicted, truth)
-    return _mean(2 * hit / total.clamp_min(1), (total > 0) | (not only_present))
+    return Counts.of(predicted, truth).score("macro_f1", one_each=only_present)
 
 
 def balanced_accuracy(predicted: Tensor, truth: Tensor) -> Tensor:
@@ -104,9 +131,7 @@ def balanced_accuracy(predicted: Tensor, truth: Tensor) -> Tensor:
     Returns:
         Shape ``[*]``, float64.
     """
-    hit, _ = _counts(predicted, truth)
-    size = truth.bool().sum(-2)
-    return _mean(hit / size.clamp_min(1), size > 0)
+    return Counts.of(predicted, truth).score("balanced_accuracy", one_each=True)
 
 
 def average_precision(scores: Tensor, truth: Tensor) -> Tensor:
@@ -165,10 +190,3 @@ def roc_auc(scores: Tensor, truth: Tensor) -> Tensor:
 def _mean(values: Tensor, kept: Tensor) -> Tensor:
     """Mean of the values that are kept, ``[*, L] -> [*]``; 0 where there are none."""
     return (values * kept).sum(-1) / kept.sum(-1).clamp_min(1)
-
-
-def _counts(predicted: Tensor, truth: Tensor) -> tuple[Tensor, Tensor]:
-    """Of every column the entries both predicted and true, and all predicted and all true ones."""
-    predicted, truth = predicted.bool(), truth.bool()
-    total = predicted.sum(-2) + truth.sum(-2)
-    return (predicted & truth).sum(-2).double(), total.double()

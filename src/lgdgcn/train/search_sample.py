@@ -9,6 +9,7 @@ from lgdgcn.train.batch_input import lacks_table
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.memory import TooLargeError, check_memory
 from lgdgcn.train.neighbourhood import induced_edges, linked_sample, some_of
+from lgdgcn.train.scratch import nodes_of
 from lgdgcn.train.trained import attach_edge_weights
 
 __all__ = ["MOST_NODES", "is_for_graph", "is_searched_by_sample", "search_sample"]
@@ -59,7 +60,7 @@ def search_sample(graph: Data, seed: int = 0) -> Data:
     rows = GraphRows.of(graph)
     split = ("train_mask", "val_mask")
     most = min(_LABELLED, MOST_NODES // 4)
-    first = torch.cat([some_of(graph[name].nonzero().squeeze(1), most, seed) for name in split])
+    first = torch.cat([some_of(nodes_of(graph[name]), most, seed).long() for name in split])
     nodes = linked_sample(rows.row_ptr, rows.column, MOST_NODES, seed, first)
     edge_index, entry = induced_edges(rows.row_ptr, rows.column, nodes)
     masks = {name: graph[name][nodes] for name in split}

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-__all__ = ["Targets", "one_hot"]
+__all__ = ["Targets", "balanced_weights", "one_hot"]
 
 
 class Targets(NamedTuple):
@@ -48,23 +48,19 @@ class Targets(NamedTuple):
         return Targets(nodes, y, weight, self.positive_weight)
 
     def balanced(self, outputs: int) -> "Targets":
-        """The same nodes, with rare classes or labels counting more.
-
-        All classes together count alike, as scikit-learn's ``"balanced"``: a node of class c counts
-        n / (classes * n_c). A label counts as much where nodes have it as where they have it not.
-        """
+        """The same nodes, with rare classes or labels counting more (:func:`balanced_weights`)."""
         counted = (self.weight > 0).unsqueeze(-1)
-        total = counted.sum(1)  # [S, 1]
+        is_set = self.y.dim() == 3
+        labels = self.y > 0 if is_set else one_hot(self.y, outputs)
+        sizes = (labels & counted).sum(1)  # [S, C]
+        return self.weighted(balanced_weights(sizes, counted.sum(1), is_set=is_set))
+
+    def weighted(self, weights: Tensor) -> "Targets":
+        """The same nodes by the weights of their classes, or of labels they have ``[S, C]``."""
+        weights = weights.to(self.weight.dtype)
         if self.y.dim() == 3:
-            having = ((self.y > 0) & counted).sum(1)  # [S, L]
-            missing = total - having
-            known = (having > 0) & (missing > 0)
-            weight = torch.where(known, missing / having.clamp_min(1), 1.0)
-            return self._replace(positive_weight=weight.to(self.weight.dtype).unsqueeze(1))
-        sizes = (one_hot(self.y, outputs) & counted).sum(1)  # [S, C]
-        classes = (sizes > 0).sum(1, keepdim=True)
-        counts = (total / (classes * sizes).clamp_min(1)).to(self.weight.dtype)
-        return self._replace(weight=self.weight * torch.take_along_dim(counts, self.y, 1))
+            return self._replace(positive_weight=weights.unsqueeze(1))
+        return self._replace(weight=self.weight * torch.take_along_dim(weights, self.y, 1))
 
     def to(self, device: torch.device) -> "Targets":
         """The same on a device, without waiting for it."""
@@ -87,3 +83,22 @@ class Targets(NamedTuple):
 def one_hot(classes: Tensor, count: int) -> Tensor:
     """Class numbers ``[*]`` as ``[*, C]``, never read by the host."""
     return classes.unsqueeze(-1) == torch.arange(count, device=classes.device)
+
+
+def balanced_weights(sizes: Tensor, total: Tensor, *, is_set: bool) -> Tensor:
+    """What classes or labels count if rare ones count more.
+
+    All classes together count alike, as scikit-learn's ``"balanced"``: a node of class c counts
+    n / (classes * n_c). A label counts as much where nodes have it as where they have it not.
+
+    Args:
+        sizes: How many nodes have each class or label ``[S, C]``.
+        total: How many nodes there are ``[S, 1]``.
+        is_set: Whether nodes have sets of labels.
+    """
+    if is_set:
+        missing = total - sizes
+        known = (sizes > 0) & (missing > 0)
+        return torch.where(known, missing / sizes.clamp_min(1), 1.0)
+    classes = (sizes > 0).sum(1, keepdim=True)
+    return total / (classes * sizes).clamp_min(1)

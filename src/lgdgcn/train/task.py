@@ -1,7 +1,7 @@
 """What is predicted of a node: one class (softmax) or a set of labels (sigmoid)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,12 +10,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import AUTO
+from lgdgcn.data.labels import class_sizes, set_sizes
 from lgdgcn.train.metric import choose_metric
-from lgdgcn.train.scores import RANKINGS, macro_f1, micro_f1, score
+from lgdgcn.train.scores import RANKINGS, Counts, score
 from lgdgcn.train.targets import Targets, one_hot
 from lgdgcn.train.thresholds import label_cuts
 
 __all__ = ["Task", "selection_scores"]
+
+_OF_CLASSES = ("accuracy", "balanced_accuracy", "macro_f1")  # that a finished training tells
+_ENTRIES = 1 << 20  # scores that are looked at at once
 
 
 @dataclass(frozen=True)
@@ -54,33 +58,47 @@ class Task:
             classes = getattr(data, "classes", None)
             outputs = len(classes) if classes is not None else int(y.max()) + 1
             return cls(outputs, False, metric=chosen)
-        sizes = y[data.train_mask].sum(1)
-        same = sizes.numel() > 0 and bool((sizes == sizes[0]).all()) and sizes[0] > 0
-        return cls(y.size(1), True, int(sizes[0]) if same else None, metric=chosen)
+        least, most = set_sizes(y, data.train_mask)
+        return cls(y.size(1), True, most if 0 < least == most else None, metric=chosen)
 
     @property
     def sizes_differ(self) -> bool:
         """Whether nodes have label sets of different sizes, predicted by thresholds."""
         return self.multi_label and self.labels_per_node is None
 
-    def loss(self, logits: Tensor, targets: Targets) -> Tensor:
-        """Mean loss over the target nodes by their weights, ``[R, n, C] -> [R]``.
+    @property
+    def is_counted(self) -> bool:
+        """Whether :attr:`metric` follows from :meth:`counts`, which some nodes can be added to."""
+        return self.metric not in RANKINGS and not self.sizes_differ
 
-        The losses of a node's labels are summed (Sec. 3.4).
+    def loss(self, logits: Tensor, targets: Targets) -> Tensor:
+        """Mean loss over the target nodes by their weights, ``[R, n, C] -> [R]``."""
+        return targets.mean(self.losses(logits, targets))
+
+    def losses(self, logits: Tensor, targets: Targets) -> Tensor:
+        """The loss of every target node, ``[R, n, C] -> [R, n]``.
+
+        Those of a node's labels are summed (Sec. 3.4).
         """
         if not self.multi_label:
             chosen = targets.y.unsqueeze(-1)
-            loss = -torch.take_along_dim(logits.log_softmax(-1), chosen, dim=-1).squeeze(-1)
-        else:
-            truth = targets.y.to(logits.dtype).expand_as(logits)
-            weight = targets.positive_weight
-            loss = F.binary_cross_entropy_with_logits(
-                logits,
-                truth,
-                reduction="none",
-                pos_weight=None if weight is None else weight.to(logits.dtype),
-            ).sum(-1)
-        return targets.mean(loss)
+            return -torch.take_along_dim(logits.log_softmax(-1), chosen, dim=-1).squeeze(-1)
+        truth = targets.y.to(logits.dtype).expand_as(logits)
+        weight = targets.positive_weight
+        return F.binary_cross_entropy_with_logits(
+            logits,
+            truth,
+            reduction="none",
+            pos_weight=None if weight is None else weight.to(logits.dtype),
+        ).sum(-1)
+
+    def counts(self, logits: Tensor, y: Tensor, predicted: Tensor | None = None) -> Counts:
+        """Count nodes of every class or label, ``[*, n, C] -> [*, C]``, as predicted or given."""
+        predicted = self.predict(logits) if predicted is None else predicted
+        if self.multi_label:
+            return Counts.of(predicted, (y > 0).expand_as(logits))
+        truth = one_hot(y, self.outputs).expand_as(logits)
+        return Counts.of(one_hot(predicted, self.outputs), truth)
 
     def selection_score(self, logits: Tensor, targets: Targets) -> Tensor:
         """The :attr:`metric` on the target nodes, ``[R, n, C] -> [R]`` in float64.
@@ -115,9 +133,11 @@ class Task:
             predicted = one_hot(self.predict(logits), self.outputs) & counted
         truth = y > 0 if self.multi_label else one_hot(y, self.outputs)
         truth = (truth & counted).expand_as(logits)
-        # a class is ranked by its probability; that of a label is in the order of its score
-        ranking = logits if self.multi_label else logits.double().log_softmax(-1)
-        ranking = torch.where(counted, ranking, -torch.inf)
+        ranking = logits
+        if metric in RANKINGS:
+            # a class is ranked by its probability; that of a label is in the order of its score
+            ranking = logits if self.multi_label else logits.double().log_softmax(-1)
+            ranking = torch.where(counted, ranking, -torch.inf)
         return score(metric, predicted, ranking, truth, one_each=not self.multi_label)
 
     def constant_score(self, targets: Targets) -> float:
@@ -125,15 +145,21 @@ class Task:
 
         That is the most common class, or the labels by how common they are.
         """
-        y = targets.y[:1]
-        common = y.sum(1) if self.multi_label else one_hot(y, self.outputs).sum(1)  # [1, C]
-        if self.sizes_differ and self.metric not in RANKINGS:  # all or none have a label
-            sizes, nodes = common[0].double().sort(descending=True).values, y.size(1)
+        y, nodes = targets.y[0], targets.y.size(1)
+        common = class_sizes(y, classes=self.outputs)[None]  # [1, C]
+        share = (common / nodes).double()
+        if self.is_counted:
+            answer = self.predict(share)
+            answer = answer if self.multi_label else one_hot(answer, self.outputs)
+            counts = Counts(answer * common, answer * nodes, common)
+            return float(counts.score(self.metric, one_each=not self.multi_label)[0])
+        if self.metric not in RANKINGS:  # all or none have a label
+            sizes = common[0].double().sort(descending=True).values
             if self.metric == "macro_f1":
                 return float((2 * sizes / (sizes + nodes)).mean())
             chosen = nodes * torch.arange(1, len(sizes) + 1, device=y.device)
             return float((2 * sizes.cumsum(0) / (chosen + sizes.sum())).max())
-        same = (common / y.size(1)).double().unsqueeze(1).expand(-1, y.size(1), -1)
+        same = share.unsqueeze(1).expand(-1, nodes, -1)
         return float(self.selection_score(same, targets)[0])
 
     @property
@@ -170,26 +196,49 @@ class Task:
         Where label sets differ in size, ``…_with_true_set_size`` gives every node as many of its
         highest-scoring labels as it has: a protocol of the literature that needs to know the sizes.
         """
-        logits, y = logits[mask], y[mask]
-        counted = mask[mask]
-        found: dict[str, float | None] = {}
-        found[self.metric] = self._score(self.metric, logits, y, counted).item()
-        if not self.multi_label:
-            others = ["accuracy", "balanced_accuracy", "macro_f1"]
-            others += ["roc_auc"] if self.outputs == 2 else []
-            found |= {name: self._score(name, logits, y, counted).item() for name in others}
-            return found if len(y) else dict.fromkeys(found)
-        kinds = {"": self.predict(logits), "_at_0.5": logits > 0}
+        kinds: dict[str, Callable[[Tensor, Tensor], Tensor]]  # of predictions, by suffix
+        kinds = {"": lambda logits, y: self.predict(logits)}
+        if self.multi_label:
+            kinds["_at_0.5"] = lambda logits, y: logits > 0
         if self.sizes_differ:
-            rank = logits.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
-            kinds["_with_true_set_size"] = rank < y.sum(1, keepdim=True)
-        for suffix, predicted in kinds.items():
-            found[f"micro_f1{suffix}"] = micro_f1(predicted, y).item()
-            found[f"macro_f1{suffix}"] = macro_f1(predicted, y).item()
+            kinds["_with_true_set_size"] = _as_many_as_true
+        counts = {suffix: self._all_counts(logits, y, mask, kinds[suffix]) for suffix in kinds}
+        names = ("micro_f1", "macro_f1") if self.multi_label else (self.metric, *_OF_CLASSES)
+        found: dict[str, float | None] = {self.metric: None}
+        for suffix, own in counts.items():
+            for name in (name for name in names if name not in RANKINGS):
+                found[name + suffix] = own.score(name, one_each=not self.multi_label).item()
         if self.sizes_differ:
-            for name in RANKINGS:
-                found[name] = self._score(name, logits, y, counted).item()
-        return found if len(y) else dict.fromkeys(found)
+            found |= dict.fromkeys(RANKINGS)
+        if not self.multi_label and self.outputs == 2:
+            found["roc_auc"] = None
+        for name in found:
+            if name in RANKINGS:
+                found[name] = self._score(name, logits[mask], y[mask], mask[mask]).item()
+        return found if mask.any() else dict.fromkeys(found)
+
+    def _all_counts(
+        self,
+        logits: Tensor,
+        y: Tensor,
+        mask: Tensor,
+        predict: Callable[[Tensor, Tensor], Tensor],
+    ) -> Counts:
+        """The :meth:`counts` of the nodes of ``mask``, some at a time."""
+        step = max(1, _ENTRIES // self.outputs)
+        total = Counts(*logits.new_zeros(3, self.outputs, dtype=torch.long))
+        for low in range(0, len(mask), step):
+            chosen = mask[low : low + step]
+            own = logits[low : low + step][chosen], y[low : low + step][chosen]
+            some = self.counts(*own, predict(*own))
+            total = Counts(*(a + b for a, b in zip(total, some, strict=True)))
+        return total
+
+
+def _as_many_as_true(logits: Tensor, y: Tensor) -> Tensor:
+    """As many labels of every node as it has, those of the highest scores ``[n, L]``."""
+    rank = logits.argsort(dim=-1, descending=True, stable=True).argsort(dim=-1)
+    return rank < y.sum(1, keepdim=True)
 
 
 def selection_scores(tasks: Sequence[Task], logits: Tensor, targets: Targets) -> Tensor:

@@ -132,13 +132,8 @@ class Trainer:
         losses = self.step()
         with torch.no_grad():
             now.epoch += active.long()
-        logits = self._evaluate()
+        val_score, val_loss, logit_sum = self._validate()
         with torch.no_grad():
-            logit_sum = torch.where(self.validated, 0, logits.sum((-1, -2)).double())
-            if not self._all_validated:
-                logits = self.validation.pick(logits)
-            val_score = selection_scores(self._tasks, logits, self.validation)
-            val_loss = self.task.loss(logits, self.validation).double()
             row = {name: loss.double() for name, loss in losses.items()}
             row |= {"val_loss": val_loss, "val_score": val_score, "logit_sum": logit_sum}
             finite = torch.stack([*row.values()]).isfinite().all(0)
@@ -171,6 +166,16 @@ class Trainer:
         streams = RandomStreams(own["seed"], self.stacked.epoch + 1, own["dropout"])
         with streams.active() if self._is_random else nullcontext():
             return self.network.disentangle(self.x, self.edge_index, known, self.targets.pick)
+
+    def _validate(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Evaluate: score and loss of the validation nodes, without any the sum of all scores."""
+        logits = self._evaluate()
+        with torch.no_grad():
+            logit_sum = torch.where(self.validated, 0, logits.sum((-1, -2)).double())
+            if not self._all_validated:
+                logits = self.validation.pick(logits)
+            score = selection_scores(self._tasks, logits, self.validation)
+            return score, self.task.loss(logits, self.validation).double(), logit_sum
 
     def _evaluate(self) -> Tensor:
         """Score the validation nodes; the units also move the statistics (Alg. 2).
@@ -283,11 +288,7 @@ class Trainer:
         self.x, self.edge_index, self.task = graphs[0].x, graphs[0].edge_index, self._tasks[0]
         self.stacked = StackedMembers(members, [self._new_model(i) for i in indices], states)
         self.network = self.stacked.network
-        self.targets = Targets.of(graphs, "train_mask")
-        if members[0].settings.class_weights == "balanced":
-            self.targets = self.targets.balanced(self.task.outputs)
-        self.validation = Targets.of(graphs, "val_mask")
-        self.validated = self.validation.weight.any(-1).expand(len(indices))  # [R]
+        self._read_targets(graphs, members[0].settings.class_weights == "balanced")
         self._all_validated = bool(self.validated.all())
         self._has_dropout = any(member.settings.dropout > 0 for member in members)
         self._is_random = self._has_dropout or self.network.is_random_from_start
@@ -295,6 +296,14 @@ class Trainer:
         self._known_layers, self._columns = [], []
         capture = self.x.is_cuda and self.network.can_be_captured
         self._runner = CudaGraphRunner(self._epoch, capture)
+
+    def _read_targets(self, graphs: Sequence[Data], balanced: bool) -> None:
+        """Read which nodes are trained on, and which are validation nodes."""
+        self.targets = Targets.of(graphs, "train_mask")
+        if balanced:
+            self.targets = self.targets.balanced(self.task.outputs)
+        self.validation = Targets.of(graphs, "val_mask")
+        self.validated = self.validation.weight.any(-1).expand(len(graphs))  # [R]
 
     def _release_finished(self) -> None:
         """Drop finished members; on a GPU only if they are many, for that means recording anew."""

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch.autograd import gradcheck
 
 from lgdgcn.nn import LabelHead, class_units
+from lgdgcn.nn.sharp.label_groups import meetings
 from literal import voting as literal
 from literal.seeds import seeds
 
@@ -87,10 +88,14 @@ def label_sets(factors=3, classes=4, nodes=200):
     return F.one_hot(torch.randint(classes, (nodes, factors)), classes).flatten(1)
 
 
+def begin(head, y, factors):
+    head.begin(meetings(y), len(y), factors)
+
+
 @pytest.mark.parametrize("size", [4, 6])
 def test_each_group_of_labels_begins_in_a_factor_of_its_own(size):
     head = LabelHead(3 * size, 12)
-    head.begin(label_sets(), 3)
+    begin(head, label_sets(), 3)
     shares = head.shares().view(3, 4, 3, size)  # [group, label, factor, class]
     factor = shares.sum(-1).argmax(-1)
     assert (factor == factor[:, :1]).all()
@@ -104,7 +109,7 @@ def test_each_group_of_labels_begins_in_a_factor_of_its_own(size):
 def test_a_node_of_these_classes_has_these_labels():
     y = label_sets()
     head = LabelHead(12, 12)
-    head.begin(y, 3)
+    begin(head, y, 3)
     place = head.shares().argmax(-1)  # [C]
     classes = torch.zeros(200, 12)
     classes[:, place] = y.float()
@@ -113,7 +118,7 @@ def test_a_node_of_these_classes_has_these_labels():
 
 def test_more_labels_than_classes_share_them():
     head = LabelHead(6, 12)
-    head.begin(F.one_hot(torch.arange(60) % 12), 2)
+    begin(head, F.one_hot(torch.arange(60) % 12), 2)
     place = head.shares().argmax(-1)
     assert (place // 3).unique().numel() == 1
     assert place.bincount(minlength=6).max() == 4
@@ -121,8 +126,8 @@ def test_more_labels_than_classes_share_them():
 
 def test_begin_again_and_reset_forget_the_groups():
     head = LabelHead(12, 12)
-    head.begin(label_sets(), 3)
-    head.begin(F.one_hot(torch.arange(60) % 12), 3)
+    begin(head, label_sets(), 3)
+    begin(head, F.one_hot(torch.arange(60) % 12), 3)
     assert ((head.start > 0).sum(1) == 1).all()
     head.reset_parameters()
     assert not head.start.any()
@@ -131,6 +136,6 @@ def test_begin_again_and_reset_forget_the_groups():
 
 def test_the_start_is_part_of_the_state():
     head, other = LabelHead(12, 12), LabelHead(12, 12)
-    head.begin(label_sets(), 3)
+    begin(head, label_sets(), 3)
     other.load_state_dict(head.state_dict())
     assert torch.equal(other.shares(), head.shares())

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ["label_groups", "number_of_groups"]
+__all__ = ["label_groups", "meetings", "met_groups", "number_of_groups"]
 
 _RESTARTS = 8
 _STEPS = 200
@@ -65,9 +65,18 @@ def label_groups(y: Tensor, groups: int) -> Tensor:
         >>> label_groups(torch.cat([sizes, colours], 1), 2).unique_consecutive().numel()
         2
     """
+    return met_groups(meetings(y), len(y), groups)
+
+
+def meetings(y: Tensor) -> Tensor:
+    """How many nodes have both of two labels, ``[n, C] -> [C, C]``, float64 on the CPU."""
     y = y.detach().cpu().double()
-    met = (y.t() @ y).numpy()  # [C, C] how many nodes have both labels
-    return torch.tensor(_best_groups(met.tobytes(), len(y), groups))
+    return y.t() @ y
+
+
+def met_groups(met: Tensor, nodes: int, groups: int) -> Tensor:
+    """The same as :func:`label_groups` of so many nodes by their :func:`meetings`."""
+    return torch.tensor(_best_groups(met.numpy().tobytes(), nodes, groups))
 
 
 @lru_cache(maxsize=64)  # every member of a population asks the same

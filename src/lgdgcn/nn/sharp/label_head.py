@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lgdgcn.kernels import unit_length
-from lgdgcn.nn.sharp.label_groups import label_groups
+from lgdgcn.nn.sharp.label_groups import met_groups
 
 __all__ = ["LabelHead"]
 
@@ -47,17 +47,18 @@ class LabelHead(nn.Module):
             nn.init.normal_(self.weight)
         self.start.zero_()
 
-    def begin(self, y: Tensor, factors: int) -> None:
+    def begin(self, met: Tensor, nodes: int, factors: int) -> None:
         """Give each group of labels a factor, and each label a class of it.
 
         Labels share classes where a factor has too few of them.
 
         Args:
-            y: Label sets of the training nodes. Shape ``[n, C]``.
+            met: How many training nodes have both of two labels. Shape ``[C, C]``.
+            nodes: How many training nodes there are.
             factors: Number of factors M.
         """
         channels = self.start.size(1) // factors
-        group = y.new_zeros(y.size(1)) if self.exclusive else label_groups(y, factors)
+        group = torch.zeros(len(met)) if self.exclusive else met_groups(met, nodes, factors)
         if self.weight is not None:
             nn.init.zeros_(self.weight)
         self.start.zero_()

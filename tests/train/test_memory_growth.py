@@ -1,0 +1,66 @@
+"""The memory that a large graph takes beside mapped files does not grow with its nodes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lgdgcn.data.scale_graph import write_scale_graph
+
+SMALL, LARGE = 50_000, 450_000
+MOST = 32  # bytes for every node more; scores of 16 classes take 64, one-hot classes 128
+
+# Pieces are far smaller than both graphs, and an epoch has two steps, whatever the graph.
+CHILD = """
+import sys
+import torch
+from pathlib import Path
+from lgdgcn.commands import predict_large
+from lgdgcn.commands.scale_worker import Memory
+from lgdgcn.config import Settings
+from lgdgcn.data import labels
+from lgdgcn.data.packed import PackedGraph
+from lgdgcn.train import deal, graph_rows, hop_table, large_graph, mapped, sanity, scratch, seeds
+from lgdgcn.train import task
+
+hop_table._ENTRIES = labels._ENTRIES = mapped._PIECE = scratch._PIECE = task._ENTRIES = 1 << 14
+hop_table._IN_MEMORY = scratch._SMALL = 0
+graph_rows._LOOKED_AT = sanity._ROWS = predict_large._ROWS = predict_large._LOOKED_AT = 1 << 12
+deal.Deal.steps = 2
+deal.Deal.seeds = lambda self, order, step, part: order[:500].long()
+settings = Settings(variant="sharp", space=False, diversity=False, latent_graph=False, epochs=1,
+                    hidden_channels=32, iterations=1, encoder_channels=8, hops=1, fan_out=1,
+                    drop_nodes=0.5, batch_size=4096)
+model = None
+for folder in sys.argv[1:]:
+    packed = PackedGraph.open(folder)
+    with Memory() as training:
+        graph = mapped.mapped_graph(packed)
+        _, own = seeds.train_seeds(lambda seed: graph, settings, "lgdgcn", [0], torch.device("cpu"))
+        del graph
+    model = model or own
+    with Memory() as prediction:
+        large = large_graph.LargeGraph(packed, model)
+        predict_large.write_large(large, Path(folder, "out.parquet"), None, False)
+    print(training.anonymous, prediction.anonymous, file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells memory without files apart")
+def test_training_and_prediction_hold_nothing_for_every_node(tmp_path):
+    folders = [str(tmp_path / name) for name in ("first", "small", "large")]  # one loads libraries
+    for folder, nodes in zip(folders, (SMALL, SMALL, LARGE), strict=True):
+        write_scale_graph(folder, nodes, nodes, features=4)
+    # memory that is freed is given back at once, so that what is measured was in use
+    exact = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CHILD, *folders],
+        env={**os.environ, **exact},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = [line.split() for line in done.stderr.splitlines() if line[:1].isdigit()]
+    for small, large in zip(*rows[-2:], strict=True):
+        assert int(large) - int(small) < MOST * (LARGE - SMALL), rows
