@@ -214,6 +214,15 @@ def test_finished_stages_are_not_done_again(tmp_path, monkeypatch):
     assert PackedGraph.open(tmp_path / "g.lgd").num_nodes == 200
 
 
+def test_a_disk_without_room_to_spill_is_called_full(tmp_path):
+    with closing(engine.Engine(tmp_path, tmp_path / "g.lgd", 10**9, 2)) as made:
+        for setting in ("max_temp_directory_size = '1MB'", "memory_limit = '100MB'"):
+            made.run(f"SET {setting}")
+        with pytest.raises(InputError, match=r"No space left on device; free some space") as found:
+            made.run("CREATE TEMP TABLE t AS SELECT hash(range)::VARCHAR FROM range(50_000_000)")
+    assert len(str(found.value)) < 250
+
+
 def test_ctrl_c_in_a_statement_keeps_the_finished_stages(tmp_path, monkeypatch):
     place = write_graph(tmp_path / "g")
     module = sys.modules[packing_function.__module__]

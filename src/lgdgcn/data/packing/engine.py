@@ -216,6 +216,8 @@ class Engine:
             r"No space left on device|File too large|Disk quota exceeded", str(error)
         )
         said = reason[0] if reason else _short(error)
+        if "max_temp_directory" in said:  # how it says that nothing more can be spilled
+            said = "No space left on device"
         return InputError(
             f"cannot write {self.target}: {said}; free some space or choose another folder, then "
             "pack again: what is finished is kept"
