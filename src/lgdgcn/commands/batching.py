@@ -46,6 +46,7 @@ def graph_loader(source: GraphSource, batch_size: int) -> Callable[[int], Data]:
                     f"{source.dataset} is too large to be read whole, or trained on in batches: "
                     "leave out --features and --split random"
                 )
+            packed.check_hashes()  # all of it is used, and no index is looked at again
             mapped = lru_cache(maxsize=1)(lambda: mapped_graph(packed))
             return lambda seed: mapped()
     return lambda seed: read(seed if source.varies_with_seed else 0)
