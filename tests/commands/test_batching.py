@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, call, result_of, train
+from lgdgcn.commands import batching
 from lgdgcn.commands import train as training
 from lgdgcn.data.packed import PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
@@ -53,6 +54,21 @@ def test_packed_and_tables_give_the_same_run(folder, tmp_path):
         runs.append(result_of(run)["runs"])
         assert call("predict", run).code == 0
     assert runs[0] == runs[1]
+
+
+def test_models_that_need_all_nodes_are_compared_on_the_whole_graph(folder, tmp_path, monkeypatch):
+    options = ["--epochs", 2, "--batch-size", 10, "--budget", "none", "--compare", "gcn"]
+    scores = []
+    for graph in folder:
+        run = tmp_path / f"run-{graph.name}"
+        outcome = call("train", graph, *options, "--out", run)
+        assert outcome.code == 0, outcome
+        scores.append([result_of(one)["runs"] for one in (run, run / "compared" / "gcn")])
+    assert scores[0] == scores[1]
+    monkeypatch.setattr(batching, "memory_of_whole", lambda graph: 1 << 60)
+    outcome = call("train", folder[1], *options, "--out", tmp_path / "none")
+    outcome.refused_last("--compare gcn needs all nodes", "does not fit into memory")
+    assert not (tmp_path / "none").exists()
 
 
 def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatch):
