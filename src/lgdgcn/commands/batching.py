@@ -15,6 +15,7 @@ from lgdgcn.config import AUTO, Settings
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.packed.whole import memory_of_whole
 from lgdgcn.data.source import GraphSource
+from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
 from lgdgcn.train.auto_factors import least_factors
@@ -25,7 +26,7 @@ from lgdgcn.train.portfolio import Candidate
 from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.seeds import train_seeds
 
-__all__ = ["follow", "graph_loader", "in_batches", "several_ranks"]
+__all__ = ["check_same_graph", "follow", "graph_loader", "in_batches", "several_ranks"]
 
 BATCH_SIZE = 8192  # where nobody names one
 BATCH_NODES = 4 * BATCH_SIZE  # that a step looks at, at least
@@ -124,8 +125,16 @@ def several_ranks(
         ranks.end()
 
 
+def check_same_graph(load: Callable[[int], Data]) -> None:
+    """Refuse ranks with different graphs, before anything is chosen, written or replaced."""
+    ranks = Ranks.current()
+    if ranks.size > 1:
+        ranks.check_same({"graph": fingerprint(load(0))})
+
+
 def follow(load: Callable[[int], Data], model: str, seeds: int, device: torch.device) -> None:
     """Train with rank 0, which chooses the settings and writes all files."""
+    check_same_graph(load)
     settings: Settings | None = Ranks.current().from_first(None)
     if settings is not None:
         with stop_on_signals() as stop:

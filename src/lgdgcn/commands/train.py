@@ -12,7 +12,13 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn import __version__
-from lgdgcn.commands.batching import follow, graph_loader, in_batches, several_ranks
+from lgdgcn.commands.batching import (
+    check_same_graph,
+    follow,
+    graph_loader,
+    in_batches,
+    several_ranks,
+)
 from lgdgcn.commands.console import (
     epoch_progress,
     out,
@@ -144,6 +150,7 @@ def _lead(
     keep_freed_memory()
     shared = {key: value for key, value in own.items() if key in SHARED}
     load = graph_loader(source, own.get("batch_size", 0))
+    check_same_graph(load)
 
     # what cannot be used, or is too large, is refused before the run folder is touched
     multi_label = load(0).y.dim() == 2
