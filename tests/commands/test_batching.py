@@ -103,6 +103,14 @@ def test_what_cannot_be_trained_in_batches_is_refused_before_anything_is_written
         assert not run.exists()
 
 
+@pytest.mark.parametrize(("size", "parts"), [(1, 2), (50, 30), (5, 5)])
+def test_parts_without_nodes_are_refused(folder, tmp_path, size, parts):
+    """24 nodes: more parts than nodes, in every step or in the last ones."""
+    options = ["--batch-size", size, "--set", f"batch_parts={parts}", "--out", tmp_path / "run"]
+    call("train", folder[1], *options).refused_last("24 nodes in", f"{parts} parts", "leave some")
+    assert not (tmp_path / "run").exists()
+
+
 def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", 15)
     outcomes, chosen = [], []

@@ -20,6 +20,7 @@ from lgdgcn.errors import InputError
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
 from lgdgcn.train.auto_factors import least_factors
 from lgdgcn.train.batch_input import check_batchable
+from lgdgcn.train.deal import Deal
 from lgdgcn.train.mapped import mapped_graph
 from lgdgcn.train.memory import TooLargeError, check_memory
 from lgdgcn.train.portfolio import Candidate
@@ -84,8 +85,10 @@ def in_batches(
         size = BATCH_SIZE
         out.print(f"{reason}: trained in batches of {size:,} nodes (--batch-size)", soft_wrap=True)
     every = [replace(one.settings, batch_size=size) for one in tried]
+    nodes, train = len(data.y), int(data.train_mask.sum())
     for settings in every:
         check_batchable(settings, model)
+        Deal(nodes, train, size, settings.batch_parts)  # which says whether that can be
     return [Candidate(model, settings) for settings in every]
 
 
