@@ -325,6 +325,20 @@ def test_measures_of_a_sample_say_so(run, whole, tmp_path, monkeypatch):
     assert same["routing_entropy"]["value"] == pytest.approx(entropy["value"], abs=1e-4)
 
 
+def test_a_graph_without_edges(tmp_path):
+    data = Data(x=torch.eye(12), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    data.y = torch.arange(12) % 2
+    for start, name in enumerate(("train", "val", "test")):
+        data[f"{name}_mask"] = torch.arange(12) // 4 == start
+    graph, run = tmp_path / "graph.lgd", tmp_path / "run"
+    with PackedWriter(graph) as writer:
+        writer.finish(write_arrays(canonical(data), writer))
+    assert train(run, *BATCHES, *ENCODER, graph=graph).code == 0
+    for verb, file in (("predict", "p.csv"), ("measure", "m.json"), ("explore", "e.html")):
+        outcome = call(verb, run, "--out", tmp_path / file)
+        assert outcome.code == 0, outcome.err
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_without_a_factor_on_a_part_of_a_long_chain(tmp_path, seed, weighted):
