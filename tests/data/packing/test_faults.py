@@ -215,7 +215,7 @@ def test_finished_stages_are_not_done_again(tmp_path, monkeypatch):
 
 
 def test_a_disk_without_room_to_spill_is_called_full(tmp_path):
-    with closing(engine.Engine(tmp_path, tmp_path / "g.lgd", 10**9, 2)) as made:
+    with closing(engine.Engine(tmp_path, tmp_path / "g.lgd", 8 * 10**9, 2)) as made:
         for setting in ("max_temp_directory_size = '1MB'", "memory_limit = '100MB'"):
             made.run(f"SET {setting}")
         with pytest.raises(InputError, match=r"No space left on device; free some space") as found:
