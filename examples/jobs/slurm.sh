@@ -10,7 +10,8 @@
 
 set -euo pipefail
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-srun torchrun \
+resume=$(if [ -f run/config.toml ]; then echo --resume; fi)  # the job was started again
+srun --cpus-per-task="$SLURM_CPUS_PER_TASK" torchrun \
     --nnodes="$SLURM_NNODES" --nproc-per-node=8 --max-restarts=10 \
     --rdzv-backend=c10d --rdzv-id="$SLURM_JOB_ID" --rdzv-endpoint="$first:29500" \
-    -m lgdgcn train graph.lgd --batch-size 524288 --out run
+    -m lgdgcn train graph.lgd --batch-size 524288 --out run $resume

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, call, result_of, train
+from lgdgcn.commands import batching
 from lgdgcn.commands import train as training
 from lgdgcn.data.packed import PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
@@ -55,6 +56,21 @@ def test_packed_and_tables_give_the_same_run(folder, tmp_path):
     assert runs[0] == runs[1]
 
 
+def test_models_that_need_all_nodes_are_compared_on_the_whole_graph(folder, tmp_path, monkeypatch):
+    options = ["--epochs", 2, "--batch-size", 10, "--budget", "none", "--compare", "gcn"]
+    scores = []
+    for graph in folder:
+        run = tmp_path / f"run-{graph.name}"
+        outcome = call("train", graph, *options, "--out", run)
+        assert outcome.code == 0, outcome
+        scores.append([result_of(one)["runs"] for one in (run, run / "compared" / "gcn")])
+    assert scores[0] == scores[1]
+    monkeypatch.setattr(batching, "memory_of_whole", lambda graph: 1 << 60)
+    outcome = call("train", folder[1], *options, "--out", tmp_path / "none")
+    outcome.refused_last("--compare gcn needs all nodes", "does not fit into memory")
+    assert not (tmp_path / "none").exists()
+
+
 def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatch):
     def refuse(*_, nodes=None):
         if nodes is None:
@@ -85,6 +101,14 @@ def test_what_cannot_be_trained_in_batches_is_refused_before_anything_is_written
         run = tmp_path / "run"
         assert call("train", GRAPH, *BATCHES, *options, "--out", run).refused(word)
         assert not run.exists()
+
+
+@pytest.mark.parametrize(("size", "parts"), [(1, 2), (50, 30), (5, 5)])
+def test_parts_without_nodes_are_refused(folder, tmp_path, size, parts):
+    """24 nodes: more parts than nodes, in every step or in the last ones."""
+    options = ["--batch-size", size, "--set", f"batch_parts={parts}", "--out", tmp_path / "run"]
+    call("train", folder[1], *options).refused_last("24 nodes in", f"{parts} parts", "leave some")
+    assert not (tmp_path / "run").exists()
 
 
 def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):

@@ -3,7 +3,9 @@
 import csv
 import json
 import re
+import shutil
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
@@ -14,7 +16,7 @@ from commands.runner import call, train
 from lgdgcn.commands import explain, explore, measure, predict, predict_large
 from lgdgcn.commands import large as deciding
 from lgdgcn.config import Settings
-from lgdgcn.data.packed import PackedGraph, PackedWriter
+from lgdgcn.data.packed import PackedGraph, PackedWriter, reader
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import canonical
 from lgdgcn.edges import large_explain
@@ -270,6 +272,22 @@ def test_a_page_of_more_nodes_than_it_holds_is_a_sample(run, whole, tmp_path, mo
     assert re.search(r"\b(20|10|5) of 90", call("explore", run, "--out", tmp_path / "f.html").out)
 
 
+@pytest.mark.parametrize("name", ["row_ptr", "column", "y"])
+def test_a_changed_array_of_any_size_is_refused(name, packed, run, tmp_path, monkeypatch):
+    """Large files are not hashed when they are opened, but before all of them is used."""
+    monkeypatch.setattr(reader, "CHEAP", -1)
+    changed = tmp_path / "changed.lgd"
+    shutil.copytree(packed, changed)
+    array = np.memmap(changed / f"{name}.bin", np.int32, "r+")
+    array[len(array) // 4 * 2] = 1 << 30
+    array.flush()
+    for size in (0, 10):
+        outcome = train(tmp_path / "run", "--batch-size", size, graph=changed)
+        outcome.refused(f"{name}.bin was changed after it was packed")
+    outcome = call("predict", run, "--graph", changed, "--out", tmp_path / "p.csv")
+    outcome.refused(f"{name}.bin was changed")
+
+
 def test_parts_that_are_not_there(run, tmp_path):
     for options, words in (
         (["--node", "nobody"], ["nobody"]),
@@ -305,6 +323,20 @@ def test_measures_of_a_sample_say_so(run, whole, tmp_path, monkeypatch):
     whole("measure", run, "--out", tmp_path / "whole.json")  # in memory, and the same sample
     same = {row["name"]: row for row in json.loads((tmp_path / "whole.json").read_text())}
     assert same["routing_entropy"]["value"] == pytest.approx(entropy["value"], abs=1e-4)
+
+
+def test_a_graph_without_edges(tmp_path):
+    data = Data(x=torch.eye(12), edge_index=torch.zeros(2, 0, dtype=torch.long))
+    data.y = torch.arange(12) % 2
+    for start, name in enumerate(("train", "val", "test")):
+        data[f"{name}_mask"] = torch.arange(12) // 4 == start
+    graph, run = tmp_path / "graph.lgd", tmp_path / "run"
+    with PackedWriter(graph) as writer:
+        writer.finish(write_arrays(canonical(data), writer))
+    assert train(run, *BATCHES, *ENCODER, graph=graph).code == 0
+    for verb, file in (("predict", "p.csv"), ("measure", "m.json"), ("explore", "e.html")):
+        outcome = call(verb, run, "--out", tmp_path / file)
+        assert outcome.code == 0, outcome.err
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -85,6 +85,25 @@ def test_two_ranks_train_as_one_and_name_what_is_wrong(monkeypatch):
     assert first["hangs"].startswith("rank 1 hangs: rank 0 has not heard of it for")
 
 
+def test_ranks_with_different_graphs_leave_an_older_run_as_it_was(tmp_path):
+    run = tmp_path / "run"
+    options = ["--epochs", "1", "--batch-size", "100", "--budget", "none", "--out", str(run)]
+
+    def start(nodes, **ranks):
+        command = [sys.executable, "-m", "lgdgcn", "train", f"synthetic:nodes={nodes}", *options]
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, env=environment(**ranks), **pipes)
+
+    assert start(200).wait(timeout=250) == 0
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    options.append("--overwrite")
+    meet = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    for rank in (start(200, **meet, RANK="0"), start(300, **meet, RANK="1")):
+        assert "differ in graph" in rank.communicate(timeout=250)[1]
+        assert rank.returncode == 2
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
 def test_a_port_in_use_is_named(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("localhost", 0))

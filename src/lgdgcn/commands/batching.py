@@ -15,17 +15,19 @@ from lgdgcn.config import AUTO, Settings
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.packed.whole import memory_of_whole
 from lgdgcn.data.source import GraphSource
+from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
 from lgdgcn.train.auto_factors import least_factors
 from lgdgcn.train.batch_input import check_batchable
+from lgdgcn.train.deal import Deal
 from lgdgcn.train.mapped import mapped_graph
 from lgdgcn.train.memory import TooLargeError, check_memory
 from lgdgcn.train.portfolio import Candidate
 from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.seeds import train_seeds
 
-__all__ = ["follow", "graph_loader", "in_batches", "several_ranks"]
+__all__ = ["check_same_graph", "follow", "graph_loader", "in_batches", "several_ranks"]
 
 BATCH_SIZE = 8192  # where nobody names one
 BATCH_NODES = 4 * BATCH_SIZE  # that a step looks at, at least
@@ -46,6 +48,7 @@ def graph_loader(source: GraphSource, batch_size: int) -> Callable[[int], Data]:
                     f"{source.dataset} is too large to be read whole, or trained on in batches: "
                     "leave out --features and --split random"
                 )
+            packed.check_hashes()  # all of it is used, and no index is looked at again
             mapped = lru_cache(maxsize=1)(lambda: mapped_graph(packed))
             return lambda seed: mapped()
     return lambda seed: read(seed if source.varies_with_seed else 0)
@@ -82,8 +85,10 @@ def in_batches(
         size = BATCH_SIZE
         out.print(f"{reason}: trained in batches of {size:,} nodes (--batch-size)", soft_wrap=True)
     every = [replace(one.settings, batch_size=size) for one in tried]
+    nodes, train = len(data.y), int(data.train_mask.sum())
     for settings in every:
         check_batchable(settings, model)
+        Deal(nodes, train, size, settings.batch_parts)  # which says whether that can be
     return [Candidate(model, settings) for settings in every]
 
 
@@ -123,8 +128,16 @@ def several_ranks(
         ranks.end()
 
 
+def check_same_graph(load: Callable[[int], Data]) -> None:
+    """Refuse ranks with different graphs, before anything is chosen, written or replaced."""
+    ranks = Ranks.current()
+    if ranks.size > 1:
+        ranks.check_same({"graph": fingerprint(load(0))})
+
+
 def follow(load: Callable[[int], Data], model: str, seeds: int, device: torch.device) -> None:
     """Train with rank 0, which chooses the settings and writes all files."""
+    check_same_graph(load)
     settings: Settings | None = Ranks.current().from_first(None)
     if settings is not None:
         with stop_on_signals() as stop:

@@ -12,7 +12,13 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn import __version__
-from lgdgcn.commands.batching import follow, graph_loader, in_batches, several_ranks
+from lgdgcn.commands.batching import (
+    check_same_graph,
+    follow,
+    graph_loader,
+    in_batches,
+    several_ranks,
+)
 from lgdgcn.commands.console import (
     epoch_progress,
     out,
@@ -144,6 +150,7 @@ def _lead(
     keep_freed_memory()
     shared = {key: value for key, value in own.items() if key in SHARED}
     load = graph_loader(source, own.get("batch_size", 0))
+    check_same_graph(load)
 
     # what cannot be used, or is too large, is refused before the run folder is touched
     multi_label = load(0).y.dim() == 2
@@ -168,6 +175,7 @@ def _lead(
         found = _compared(source.preset_name, name, own.get("variant"), multi_label)
         others[name] = to_try(name.partition("-")[0], shared, found.get("variant"))[:most]
     others = _each_once(every[:most], others)
+    whole = _loader_of_whole(source, next(iter(others))) if others else load
     rivals: list[Candidate] = []
     is_unknown = len(every) > 1 and not tried[0].settings.batch_size
     wants_baseline = is_unknown and not others and model == "lgdgcn"
@@ -184,7 +192,8 @@ def _lead(
             results.append(_train_one(*common, tried, run, limit, 1.0 if second else OURS))
             for name, asked in others.items():
                 with beside[name] as inner:
-                    results.append(_train_one(*common, asked, inner, limit))
+                    inputs = (source, whole, seeds, where, stop)
+                    results.append(_train_one(*inputs, asked, inner, limit))
             if rivals and limit is not None:
                 results.append(_best_baseline(common, run, rivals, limit, second))
     except StoppedError as error:
@@ -205,6 +214,17 @@ def _check_there(source: GraphSource) -> None:
     there = os.path.isdir(source.dataset) if source.is_folder else is_known(source.name)
     if not there:
         source.load()  # which says what is missing
+
+
+def _loader_of_whole(source: GraphSource, name: str) -> Callable[[int], Data]:
+    """Return what reads the graph for models that need all nodes, whatever ours is trained in."""
+    load = graph_loader(source, 0)
+    if load(0).edge_index is None:
+        raise InputError(
+            f"--compare {name} needs all nodes at once, and {source.dataset} does not fit into "
+            "memory; leave it out"
+        )
+    return load
 
 
 def _each_once(

@@ -150,7 +150,7 @@ class GraphSource:
             made = [name for name in _listed(self.features) if not name.startswith("text:")]
             features = ",".join(made) or None
             if self.is_packed:
-                packed = PackedGraph.open(self.dataset)
+                packed = PackedGraph.open(self.dataset, verify="hashes")
                 self._check_roles(packed, learning=encoding is None)
                 return _with_factors(
                     packed.to_data(

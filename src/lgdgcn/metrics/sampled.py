@@ -26,13 +26,13 @@ class Sample:
     Attributes:
         trained: The model, which answers as in the whole graph.
         nodes: The nodes, with the few edges between them.
-        edges: The edges and their ends.
+        edges: The edges and their ends; ``None`` if the graph has none.
         note: One line that says so; ``None`` if these are all.
     """
 
     trained: PartModel
     nodes: Data
-    edges: Data
+    edges: Data | None
     note: str | None
 
     @classmethod
@@ -51,7 +51,7 @@ class Sample:
                 f"measured on {found[0]:,} of {every[0]:,} nodes and {found[1]:,} of "
                 f"{every[1]:,} edges, drawn at random; intervals are those of the sample"
             )
-        return cls(PartModel.of(graph), nodes, edges, note)
+        return cls(PartModel.of(graph), nodes, edges if every[1] else None, note)
 
     def measure(self) -> list[Row]:
         """All measures, with controls and intervals."""
@@ -59,8 +59,9 @@ class Sample:
 
     def output(self) -> NodeOutput:
         """What the model says of the drawn nodes, with the factors of the drawn edges."""
-        of_nodes, of_edges = self.trained(self.nodes), self.trained(self.edges)
-        if not of_nodes.layers:
+        of_nodes = self.trained(self.nodes)
+        if not of_nodes.layers or self.edges is None:
             return of_nodes
+        of_edges = self.trained(self.edges)
         last = of_nodes.layers[-1]._replace(edge_factors=of_edges.layers[-1].edge_factors)
         return NodeOutput(of_nodes.logits, [last])

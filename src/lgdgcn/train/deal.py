@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lgdgcn.errors import InputError
 from lgdgcn.train.drawn_rows import key_of
 from lgdgcn.train.scratch import node_array
 
@@ -22,12 +23,23 @@ class Deal:
         train: Number of training nodes.
         batch_size: Most nodes of a step.
         parts: Parts of a step, which may be computed on different devices.
+
+    Raises:
+        InputError: There are more parts than nodes for them.
     """
 
     nodes: int
     train: int
     batch_size: int
     parts: int = 1
+
+    def __post_init__(self) -> None:
+        if self.nodes < self.steps * self.parts:
+            raise InputError(
+                f"{self.nodes:,} nodes in {self.steps:,} steps of {self.parts:,} parts "
+                "(batch_parts, or ranks) leave some empty; take fewer parts, or more nodes in a "
+                "step (--batch-size)"
+            )
 
     @property
     def steps(self) -> int:

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
+from threading import Timer
 
 import pytest
 
@@ -210,6 +212,41 @@ def test_finished_stages_are_not_done_again(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         pack(place, tmp_path / "g.lgd", memory="8GB", overwrite=True)
     assert PackedGraph.open(tmp_path / "g.lgd").num_nodes == 200
+
+
+def test_a_disk_without_room_to_spill_is_called_full(tmp_path):
+    with closing(engine.Engine(tmp_path, tmp_path / "g.lgd", 8 * 10**9, 2)) as made:
+        for setting in ("max_temp_directory_size = '1MB'", "memory_limit = '100MB'"):
+            made.run(f"SET {setting}")
+        with pytest.raises(InputError, match=r"No space left on device; free some space") as found:
+            made.run("CREATE TEMP TABLE t AS SELECT hash(range)::VARCHAR FROM range(50_000_000)")
+    assert len(str(found.value)) < 250
+
+
+def test_ctrl_c_in_a_statement_keeps_the_finished_stages(tmp_path, monkeypatch):
+    place = write_graph(tmp_path / "g")
+    module = sys.modules[packing_function.__module__]
+
+    def long_statement(engine, *arguments):
+        Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+        engine.run("SELECT sum(hash(range)) FROM range(100_000_000_000)")
+
+    monkeypatch.setattr(module, "write_adjacency", long_statement)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pack(place, tmp_path / "g.lgd", memory="8GB")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert _stages(tmp_path / ".g.lgd.packing") == ["nodes", "columns", "edges"]
+
+
+@pytest.mark.parametrize(("cores", "memory", "threads"), [(2, 10**9, 2), (64, 10**9, 6)])
+def test_many_cores_do_not_need_more_memory(tmp_path, monkeypatch, cores, memory, threads):
+    monkeypatch.setattr(engine, "_resident", lambda: 3 * 10**8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(cores), raising=False)
+    with closing(engine.Engine(tmp_path, tmp_path / "g.lgd", memory, 2)) as made:
+        assert made.one("SELECT current_setting('threads')") == (threads,)
 
 
 @pytest.mark.parametrize("moment", ["_remove", "write_json", "os.rename"])

@@ -230,9 +230,10 @@ class PackedGraph:
         size = max(1, sum(entry.bytes for entry in self.manifest.files.values()))
         done = 0
         with long_work(f"checking {self.folder.name}", "bytes") as advance:
-            for entry in self.manifest.files.values():
+            for name, entry in self.manifest.files.items():
                 self._check_size(entry.file, entry.bytes)
                 self._check_hash(entry)
+                self._hashed.add(name)
                 done += entry.bytes
                 advance(done, done / size)
 

@@ -23,6 +23,7 @@ DISK = re.compile("No space left on device|File too large|Disk quota exceeded|ma
 ROWS, FEW_ROWS = 122_880, 8192  # that the engine compresses at a time, in memory
 WIDE = 100  # columns from which it takes few
 LEAST = 96 * 10**6  # with less the engine does nothing
+PER_THREAD = 64 * 10**6  # bytes that a thread of the engine needs to read and join
 
 
 def require_duckdb() -> Any:
@@ -76,11 +77,11 @@ class Engine:
                 f"--memory leaves {max(0, limit) // 10**6} MB to sort with; give at least "
                 f"{int(used + PYTHON_BYTES + LEAST / COUNTED) // 10**6 + 1} MB"
             )
-        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
         settings = {
             "memory_limit": f"{limit}B",
             "temp_directory": str(folder / "spilled"),
-            "threads": threads,
+            "threads": max(1, min(cores, limit // PER_THREAD)),
             "allocator_flush_threshold": "16MB",  # give back what is freed
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -194,6 +195,10 @@ class Engine:
             yield
         except duckdb.InterruptException:
             raise KeyboardInterrupt from None
+        except RuntimeError as error:
+            if str(error) != "Query interrupted":  # what the engine makes of Ctrl-C
+                raise
+            raise KeyboardInterrupt from None
         except duckdb.Error as error:
             if DISK.search(str(error)) or isinstance(error, duckdb.IOException):
                 raise self._full(error) from OSError(str(error))  # which keeps finished stages
@@ -211,6 +216,8 @@ class Engine:
             r"No space left on device|File too large|Disk quota exceeded", str(error)
         )
         said = reason[0] if reason else _short(error)
+        if "max_temp_directory" in said:  # how it says that nothing more can be spilled
+            said = "No space left on device"
         return InputError(
             f"cannot write {self.target}: {said}; free some space or choose another folder, then "
             "pack again: what is finished is kept"
