@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+import warnings
 from types import SimpleNamespace
 
 import pytest
@@ -15,6 +16,7 @@ from lgdgcn.commands import train as training
 from lgdgcn.data.packed import PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import LGDWarning
 from lgdgcn.train.memory import TooLargeError
 
 BATCHES = ("--batch-size", 50)
@@ -141,3 +143,16 @@ def test_other_ranks_do_not_wait_longer_than_they_may(ranks, expected, monkeypat
     training._search([], data, torch.device("cpu"), 1000.0, 1.0, None)
     assert asked == [expected]
     assert ("searched for 30 s" in capsys.readouterr().out) == (ranks > 1)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_first_of_several_ranks_warns(is_first, monkeypatch):
+    ranks = SimpleNamespace(size=2, is_first=is_first, end=lambda: None)
+    monkeypatch.setattr(batching.Ranks, "start", lambda device: ranks)
+    monkeypatch.setattr(batching.out, "quiet", False)
+    with (
+        warnings.catch_warnings(record=True) as told,
+        batching.several_ranks("cpu", {"batch_parts": 2}, []),
+    ):
+        warnings.warn("one class is missing", LGDWarning, stacklevel=1)
+    assert len(told) == is_first

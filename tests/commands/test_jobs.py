@@ -4,8 +4,10 @@ import os
 import subprocess
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import typer
+import yaml
 
 from lgdgcn.cli import app
 
@@ -55,8 +57,16 @@ def test_the_slurm_file_starts_ranks_and_goes_on_when_it_is_started_again(tmp_pa
     assert started(script, tmp_path) == [*words, "--resume"]
 
 
+def test_a_cluster_can_read_the_kubernetes_file():
+    text = (JOBS / "kubernetes.yaml").read_text()
+    for part in yaml.safe_load_all(text):
+        kubernetes_validate.validate(part, "1.34", strict=True)
+    wrong = list(yaml.safe_load_all(text.replace("backoffLimit", "backofLimit")))[1]
+    with pytest.raises(kubernetes_validate.ValidationError, match="backofLimit"):
+        kubernetes_validate.validate(wrong, "1.34", strict=True)
+
+
 def test_the_kubernetes_file_starts_as_many_pods_as_ranks_expect(tmp_path):
-    yaml = pytest.importorskip("yaml")
     service, job = yaml.safe_load_all((JOBS / "kubernetes.yaml").read_text())
     assert service["spec"]["clusterIP"] == "None"
     spec = job["spec"]

@@ -1,6 +1,7 @@
 """Whether a training reads all nodes in every step, how its graph is read, and by which ranks."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +17,7 @@ from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.packed.whole import memory_of_whole
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
 from lgdgcn.train.auto_factors import least_factors
 from lgdgcn.train.batch_input import check_batchable
@@ -116,6 +117,8 @@ def several_ranks(
             if compare:
                 raise InputError("--compare is for a single process; leave it out with torchrun")
             out.quiet = not ranks.is_first
+            if not ranks.is_first:  # the first one says it
+                warnings.simplefilter("ignore", LGDWarning)
             own.setdefault("batch_parts", ranks.size)
             own.setdefault("batch_size", BATCH_SIZE)
             if own["batch_parts"] < ranks.size:

@@ -46,8 +46,8 @@ class LargeGraph:
         own, other = self.trained.encoding, self.packed.encoding
         if own is not None and own != other:
             raise InputError(
-                f"{self.packed.folder} has columns that were not packed for this run, and is too "
-                "large to do so now; pack it with --like RUN"
+                f"{self.packed.folder} has columns that were not packed for this run, and is not "
+                "read whole, so they cannot be encoded anew; pack it with --like RUN"
             )
 
     @cached_property
