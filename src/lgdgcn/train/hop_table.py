@@ -1,6 +1,7 @@
 """Propagated features of all nodes, computed once and read by the rows of a batch."""
 
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -67,8 +68,8 @@ class HopTable:
 
 
 def table_bytes(graph: GraphRows, hops: int, summed: bool) -> int:
-    """Size of a table, with the last two hops, which are needed while it is made."""
-    matrices = (1 if summed else hops + 1) + min(2, hops + 1)
+    """Size of a table with what is needed beside it while it is made: its hops by themselves."""
+    matrices = min(3, hops + 2) if summed else (2 * hops + 2 if hops else 1)
     return graph.num_nodes * graph.num_features * graph.dtype.itemsize * matrices
 
 
@@ -95,38 +96,51 @@ def hop_table(
             they are gone when the table is.
         advance: Told how many rows are done.
     """
-    nodes, features = graph.num_nodes, graph.num_features
-    kept = 1 if shares is not None else hops + 1
-    table = matrix_maker((nodes, kept, features), graph.dtype, folder)()
-    make = matrix_maker((nodes, features), graph.dtype, folder)
-    # the last two hops, each by itself: neighbours are looked up in one and written to the other
-    now = make()
-    before = make() if hops else now
+    make = matrix_maker((graph.num_nodes, graph.num_features), graph.dtype, folder)
     row_ptr = graph.row_ptr.numpy()
-    cuts = row_ranges(row_ptr, features)
+    cuts = row_ranges(row_ptr, graph.num_features)
     root = _roots(graph, cuts)
-    done = 0
+    weights = [] if shares is None else shares.tolist()
+    total = None if shares is None else make()
+    now, kept = make(), []
+    rounds = hops + 1 + (total is None and hops > 0)
+    done, workers = 0, max(1, torch.get_num_threads())
 
-    def fill(k: int, low: int, high: int) -> None:
-        """Find some rows of hop k and keep them."""
+    def each_range(work: Callable[[int, int], None]) -> None:
+        """Let threads do some rows at a time."""
+        nonlocal done
+        with ThreadPoolExecutor(workers) as pool:
+            for part in [pool.submit(work, low, high) for low, high in pairwise(cuts)]:
+                part.result()
+                done += 1
+                advance(done, done / (rounds * (len(cuts) - 1)))
+
+    def fill(low: int, high: int) -> None:
+        """Find some rows of hop k."""
         if k == 0:
             rows = graph.features(torch.arange(low, high))
             now[low:high] = (rows.to_dense() if rows.layout != torch.strided else rows).numpy()
         else:
             _next_hop(graph, row_ptr, root, low, high, before, now)
-        if shares is None:
-            table[low:high, k] = now[low:high]
-        else:
-            table[low:high, 0] += float(shares[k]) * now[low:high]
+        if total is not None:
+            total[low:high] += weights[k] * now[low:high]
 
-    workers = max(1, torch.get_num_threads())
+    # 1. each hop by itself: neighbours are looked up in one and written to the next
     for k in range(hops + 1):
-        with ThreadPoolExecutor(workers) as pool:
-            for part in [pool.submit(fill, k, low, high) for low, high in pairwise(cuts)]:
-                part.result()
-                done += 1
-                advance(done, done / ((hops + 1) * (len(cuts) - 1)))
-        now, before = before, now
+        before, now = now, now if k == 0 else make()
+        each_range(fill)
+        if total is None:
+            kept.append(now)
+    if total is not None or hops == 0:
+        matrix = now if total is None else total
+        return HopTable(torch.from_numpy(matrix).unsqueeze(1))
+    # 2. the hops of a node beside each other, in one pass: a file is written to the disk once
+    table = matrix_maker((len(root), hops + 1, graph.num_features), graph.dtype, folder)()
+
+    def join(low: int, high: int) -> None:
+        table[low:high] = np.stack([hop[low:high] for hop in kept], 1)
+
+    each_range(join)
     return HopTable(torch.from_numpy(table))
 
 
