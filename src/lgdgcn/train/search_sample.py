@@ -42,7 +42,7 @@ def is_for_graph(graph: Data, settings: Settings, model: str, device: torch.devi
     return True
 
 
-def search_sample(graph: Data, seed: int = 0) -> Data:
+def search_sample(graph: Data, seed: int = 0, most: int | None = None) -> Data:
     """Return labelled nodes with some neighbours of each and all edges between them.
 
     It is drawn around training nodes and validation nodes, all of them where they are few; labelled
@@ -52,8 +52,10 @@ def search_sample(graph: Data, seed: int = 0) -> Data:
     Args:
         graph: A canonical graph, in memory or of mapped files.
         seed: Of the drawing.
+        most: Nodes of the sample; :data:`MOST_NODES` if ``None``.
     """
-    if graph.num_nodes <= MOST_NODES and graph.edge_index is not None:
+    most = MOST_NODES if most is None else most
+    if graph.num_nodes <= most and graph.edge_index is not None:
         return graph
     if graph.edge_index is not None:
         attach_edge_weights(graph)
