@@ -169,8 +169,11 @@ def test_rare_classes_count_as_much_in_a_batch_as_in_all_nodes(kind):
 @pytest.mark.parametrize("kind", LABELS)
 def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch):
     data, found = labelled_graph(kind), []
-    packed = packed_from(data, tmp_path / "graph.lgd")
-    settings = Settings(**{**ENCODER.as_dict(), "batch_size": 10, "class_weights": "balanced"})
+    given = data.clone()
+    given.test_mask[2] = True  # a node without a label is in no split
+    packed = packed_from(given, tmp_path / "graph.lgd")
+    own = {"batch_size": 10, "class_weights": "balanced"}
+    settings = Settings(**{**ENCODER.as_dict(), **own})
     logits = torch.rand(NODES, 6, generator=torch.Generator().manual_seed(0))
     for small in (False, True):
         if small:
@@ -181,7 +184,8 @@ def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch)
         trainer, reports = trained(settings, graph, 2)
         same_tensors(trainer.state(0).tensors, (found or [trainer])[0].state(0).tensors)
         scores = [trainer.task.scores(logits, graph.y, graph[f"{one}_mask"]) for one in SPLITS]
-        found += [trainer, ([report.metrics for report in reports], trainer.task, scores)]
+        met = trainer._met(graph, 6).tolist()
+        found += [trainer, ([report.metrics for report in reports], trainer.task, scores, met)]
     assert found[1] == found[3]
 
 
