@@ -110,6 +110,20 @@ def test_a_mapped_graph_trains_as_the_same_graph_in_memory(name, tmp_path):
     )
 
 
+@pytest.mark.parametrize("y", [None, torch.full((NODES,), -1), torch.full((NODES, 3), torch.nan)])
+@pytest.mark.filterwarnings("ignore:no split was given")
+def test_a_mapped_graph_without_labels_is_refused(y, tmp_path, monkeypatch):
+    data = canonical_graph()
+    data.y = torch.full((NODES,), -1) if y is None else y
+    for split in SPLITS:
+        data[f"{split}_mask"][:] = False
+    packed = packed_from(data, tmp_path / "graph.lgd")
+    if y is None:
+        monkeypatch.setattr(PackedGraph, "y", None)
+    with pytest.raises(InputError, match="has no labels; training needs some"):
+        mapped_graph(packed)
+
+
 LABELS = {  # what every node has, and by which scores an epoch may be chosen
     "classes": ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision"),
     "sets of one size": ("micro_f1", "macro_f1", "roc_auc"),
