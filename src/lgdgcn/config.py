@@ -258,7 +258,7 @@ class Settings:
         1, "parts of a step that ranks share, each with random numbers of its own", low=1, high=4096
     )
     fan_out: int = _number(
-        4, "neighbours drawn for a node of a batch, fewer at later hops; 0 for all", low=0, high=64
+        8, "neighbours drawn for a node of a batch, fewer at later hops; 0 for all", low=0, high=64
     )
     hop_table: str = _choice(
         AUTO,

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from commands.runner import call
 from lgdgcn.commands import bench_scale, scale_worker
@@ -72,6 +73,15 @@ def test_memory_is_that_of_the_process(tmp_path):
         found.append([int(word) for word in done.stdout.split()])
     for less, more in zip(*found, strict=True):
         assert 190e6 < more - less < 260e6
+
+
+def test_memory_of_a_gpu_is_that_of_the_one_that_computes(monkeypatch):
+    used = {"cuda": 1, "cuda:1": 2}
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device="cuda": used[device])
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(scale_worker, "_full", lambda graph, device: {})
+    found = [scale_worker.measure("full", "g", device=device) for device in ("cuda:1", "cpu")]
+    assert [row.get("device_bytes") for row in found] == [2, None]
 
 
 def test_a_row_that_fails_says_why(monkeypatch, tmp_path):

@@ -30,6 +30,12 @@ def test_project_first_is_propagate_first_without_dropout(hop_weights):
     torch.testing.assert_close(hidden(x.to_sparse_csr(), graph, 2), hidden(x, graph, 2))
 
 
+@pytest.mark.parametrize("hop_weights", ["mean", "learned", "separate"])
+def test_no_nodes_have_no_hidden_vectors(hop_weights):
+    x, graph = torch.zeros(0, 4, 5), normalized_adjacency(torch.zeros(2, 0, dtype=torch.long), 0)
+    assert encoder(hop_weights=hop_weights)(x, graph, 2).shape == (2, 0, 8)
+
+
 def test_hops_begin_with_equal_shares():
     for hop_weights in ("mean", "learned", "signed"):
         shares = encoder(hop_weights=hop_weights).hop_shares()

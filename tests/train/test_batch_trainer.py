@@ -6,15 +6,19 @@ import torch
 from torch.testing import assert_close
 
 from lgdgcn.config import Settings
+from lgdgcn.data import labels
+from lgdgcn.data.labels import SPLITS
 from lgdgcn.data.packed import PackedGraph, PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
+from lgdgcn.train import mapped, scratch, task
 from lgdgcn.train.batch_trainer import BatchTrainer
 from lgdgcn.train.graph_rows import prepared_rows
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
 from lgdgcn.train.mapped import mapped_graph
 from lgdgcn.train.state import Member
+from lgdgcn.train.targets import Targets
 from train.test_batches import NODES, graph_of
 
 PLAIN = {"variant": "sharp", "space": False, "diversity": False, "latent_graph": False}
@@ -98,12 +102,105 @@ def packed_from(data, folder):
 @pytest.mark.parametrize("name", CASES)
 def test_a_mapped_graph_trains_as_the_same_graph_in_memory(name, tmp_path):
     settings, data = CASES[name], canonical_graph()
-    mapped = mapped_graph(packed_from(data, tmp_path / "graph.lgd"))
-    assert mapped.edge_index is None
+    graph = mapped_graph(packed_from(data, tmp_path / "graph.lgd"))
+    assert graph.edge_index is None
     same_tensors(
         trained(settings, data, 3)[0].state(0).tensors,
-        trained(settings, mapped, 3)[0].state(0).tensors,
+        trained(settings, graph, 3)[0].state(0).tensors,
     )
+
+
+@pytest.mark.parametrize("y", [None, torch.full((NODES,), -1), torch.full((NODES, 3), torch.nan)])
+@pytest.mark.filterwarnings("ignore:no split was given")
+def test_a_mapped_graph_without_labels_is_refused(y, tmp_path, monkeypatch):
+    data = canonical_graph()
+    data.y = torch.full((NODES,), -1) if y is None else y
+    for split in SPLITS:
+        data[f"{split}_mask"][:] = False
+    packed = packed_from(data, tmp_path / "graph.lgd")
+    if y is None:
+        monkeypatch.setattr(PackedGraph, "y", None)
+    with pytest.raises(InputError, match="has no labels; training needs some"):
+        mapped_graph(packed)
+
+
+LABELS = {  # what every node has, and by which scores an epoch may be chosen
+    "classes": ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision"),
+    "sets of one size": ("micro_f1", "macro_f1", "roc_auc"),
+    "sets": ("micro_f1", "macro_f1", "average_precision"),
+}
+QUIET = pytest.mark.filterwarnings("ignore::lgdgcn.errors.LGDWarning")  # on purpose, as below
+LABELLED = [(kind, metric) for kind, metrics in LABELS.items() for metric in metrics]
+
+
+def labelled_graph(kind):
+    """A graph whose classes or labels are not all there; a node has none."""
+    data = canonical_graph()
+    data.classes = list("abcdef")
+    data.y = 2 * data.y
+    if kind == "classes":
+        data.y[2] = -1
+    else:
+        extra = (data.y * torch.arange(NODES) % 3 if kind == "sets" else 0 * data.y).bool()
+        data.y = torch.nn.functional.one_hot(data.y, 6).float()
+        data.y[:, 1], data.y[:, 5] = 1, extra.float()
+        data.y[2] = torch.nan
+    data.test_mask[2] = False
+    return data
+
+
+@QUIET
+@pytest.mark.parametrize(("kind", "metric"), LABELLED)
+def test_validation_in_chunks_scores_as_all_nodes_at_once(kind, metric):
+    data = labelled_graph(kind)
+    settings = Settings(**{**ENCODER.as_dict(), "batch_size": 5, "metric": metric})
+    trainer, _ = trained(settings, data, 1)
+    score, loss, _ = trainer._validate()
+    with torch.no_grad(), trainer.stacked.averaged():
+        logits = trainer._scores(trainer.network.eval(), trainer._val_nodes, 1)
+    targets = Targets.of([data], "val_mask")
+    assert score.item() == trainer.task.selection_score(logits, targets).item()
+    assert_close(loss, trainer.task.loss(logits, targets).double(), rtol=1e-6, atol=0)
+
+
+@QUIET
+@pytest.mark.parametrize("kind", LABELS)
+def test_rare_classes_count_as_much_in_a_batch_as_in_all_nodes(kind):
+    data = labelled_graph(kind)
+    settings = Settings(**{**ENCODER.as_dict(), "batch_size": 10, "class_weights": "balanced"})
+    trainer, _ = trained(settings, data, 0)
+    whole = Targets.of([data], "train_mask").balanced(6)
+    part = (3, 1, 2, 0)  # seed, epoch, step, part
+    _, found = trainer._part(trainer.deal.order(3, 1), *part[1:])
+    chosen = trainer.deal.training(*part)
+    assert len(chosen) < whole.y.size(1)
+    assert torch.equal(found.y, whole.y[:, chosen])
+    assert torch.equal(found.weight, whole.weight[:, chosen])
+    assert kind == "classes" or torch.equal(found.positive_weight, whole.positive_weight)
+
+
+@QUIET
+@pytest.mark.parametrize("kind", LABELS)
+def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch):
+    data, found = labelled_graph(kind), []
+    given = data.clone()
+    given.test_mask[2] = True  # a node without a label is in no split
+    packed = packed_from(given, tmp_path / "graph.lgd")
+    own = {"batch_size": 10, "class_weights": "balanced"}
+    settings = Settings(**{**ENCODER.as_dict(), **own})
+    logits = torch.rand(NODES, 6, generator=torch.Generator().manual_seed(0))
+    for small in (False, True):
+        if small:
+            for module, name in ((labels, "_ENTRIES"), (mapped, "_PIECE"), (scratch, "_PIECE"),
+                                 (task, "_ENTRIES"), (scratch, "_SMALL")):  # fmt: skip
+                monkeypatch.setattr(module, name, 13)
+        graph = mapped_graph(packed) if small else data
+        trainer, reports = trained(settings, graph, 2)
+        same_tensors(trainer.state(0).tensors, (found or [trainer])[0].state(0).tensors)
+        scores = [trainer.task.scores(logits, graph.y, graph[f"{one}_mask"]) for one in SPLITS]
+        met = trainer._met(graph, 6).tolist()
+        found += [trainer, ([report.metrics for report in reports], trainer.task, scores, met)]
+    assert found[1] == found[3]
 
 
 def test_a_mapped_graph_has_the_fingerprint_of_the_whole(tmp_path):

@@ -1,6 +1,5 @@
 """Scores against scikit-learn and loops, of one member and of many."""
 
-import numpy as np
 import pytest
 import torch
 from sklearn.metrics import (
@@ -10,7 +9,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from lgdgcn.train.scores import average_precision, balanced_accuracy, macro_f1, micro_f1, roc_auc
+from lgdgcn.train.scores import Counts, average_precision, roc_auc
 from literal import scores as literal
 from literal.seeds import seeds
 
@@ -81,14 +80,16 @@ def test_rankings_of_one_kind():
 def test_scores_of_classes(seed, count):
     y, predicted = classes(seed, count)
     both = one_hot(predicted), one_hot(y)
-    assert macro_f1(*both, only_present=True).item() == pytest.approx(
-        f1_score(y, predicted, average="macro", zero_division=0)
-    )
-    assert micro_f1(*both).item() == pytest.approx((y == predicted).double().mean().item())
-    want = balanced_accuracy_score(y, predicted)
-    assert balanced_accuracy(*both).item() == pytest.approx(want)
+    wanted = {
+        "macro_f1": f1_score(y, predicted, average="macro", zero_division=0),
+        "accuracy": (y == predicted).double().mean().item(),
+        "balanced_accuracy": balanced_accuracy_score(y, predicted),
+    }
     many = [torch.stack([one, one.flip(0), one]) for one in both]
-    assert balanced_accuracy(*many).tolist() == pytest.approx([want] * 3)
+    for metric, want in wanted.items():
+        assert Counts.of(*both).score(metric, one_each=True).item() == pytest.approx(want)
+        found = Counts.of(*many).score(metric, one_each=True)
+        assert found.tolist() == pytest.approx([want] * 3)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
@@ -97,9 +98,10 @@ def test_f1_of_labels(seed):
     torch.manual_seed(seed)
     truth, predicted = torch.rand(30, 6) < 0.3, torch.rand(30, 6) < 0.4
     truth[:, -1] = predicted[:, -1] = False  # a label that nobody has
-    for score, average in ((micro_f1, "micro"), (macro_f1, "macro")):
+    wanted = literal.f1(predicted.numpy(), truth.numpy())
+    for average, same in zip(("micro", "macro"), wanted, strict=True):
         want = f1_score(truth, predicted, average=average, zero_division=0)
-        assert score(predicted, truth).item() == pytest.approx(want)
-    want = literal.f1(predicted.numpy(), truth.numpy())
-    np.testing.assert_allclose([micro_f1(predicted, truth), macro_f1(predicted, truth)], want)
-    assert micro_f1(predicted[:0], truth[:0]) == macro_f1(predicted[:0], truth[:0]) == 0
+        found = Counts.of(predicted, truth).score(f"{average}_f1", one_each=False).item()
+        assert found == pytest.approx(want)
+        assert found == pytest.approx(same)
+        assert Counts.of(predicted[:0], truth[:0]).score(f"{average}_f1", one_each=False) == 0

@@ -84,15 +84,18 @@ def measure(row: str, graph: str, **work: Any) -> dict[str, Any]:
     kinds = {"generate": _generate, "epoch": _epoch, "predict": _predict, "full": _full}
     with Memory() as memory:
         found = kinds[row](graph, **work)
-    own = {"before_bytes": memory.before, "peak_bytes": memory.peak, **_device_memory()}
+    own = {"before_bytes": memory.before, "peak_bytes": memory.peak}
+    own |= _device_memory(work.get("device", "cpu"))
     return {**own, "anonymous_bytes": memory.anonymous, **found}
 
 
-def _device_memory() -> dict[str, int]:
-    """The most memory of a GPU that tensors of this process had; nothing without one."""
-    torch = sys.modules.get("torch")
-    used = torch.cuda.max_memory_allocated() if torch and torch.cuda.is_initialized() else 0
-    return {"device_bytes": used} if used else {}
+def _device_memory(device: str) -> dict[str, int]:
+    """The most memory that tensors had on a GPU; nothing on the CPU."""
+    if device == "cpu":
+        return {}
+    import torch
+
+    return {"device_bytes": torch.cuda.max_memory_allocated(device)}
 
 
 def _generate(graph: str, nodes: int, edges: int) -> dict[str, Any]:

@@ -208,7 +208,8 @@ class PropagationEncoder(nn.Module):
             shares = kept  # of hops that were summed before, where there is only one
             if hops > 1:
                 shares = kept * self.hop_shares()[..., None, None, :]
-            h = sum_hops(x, shares.flatten(0, -3)).view(*lead, views, nodes, -1)  # [*, V, N, F]
+            summed = sum_hops(x, shares.flatten(0, -3))
+            h = summed.view(*lead, views, *summed.shape[1:])  # [*, V, N, F]
         h = h if self.input_norm is None else self.input_norm(h)
         if self.has_input_dropout and self.training:
             dropped = dropout(h, self.input_rate, self.training)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.data.features import csr_tensor
-from lgdgcn.data.labels import SPLITS, check_trainable, is_labelled, stratified_split
+from lgdgcn.data.labels import SPLITS, check_trainable, is_labelled, label_pieces, stratified_split
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.train.graph_rows import GraphRows, feature_rows
@@ -34,10 +34,10 @@ def mapped_graph(packed: PackedGraph) -> Data:
     Raises:
         InputError: It has no features or no labels.
     """
-    if packed.y is None:
+    y, masks = mapped_labels(packed, make_split=packed.y is not None)
+    if not any(len(piece) for piece in label_pieces(y)):
         raise InputError(f"{packed.folder} has no labels; training needs some")
     x, rows = mapped_rows(packed)
-    y, masks = mapped_labels(packed, make_split=True)
     classes = packed.classes
     check_trainable(y, classes, masks)
     graph = Data(x=x, y=y, classes=classes, **masks)

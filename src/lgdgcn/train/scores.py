@@ -14,9 +14,6 @@ __all__ = [
     "RANKINGS",
     "Counts",
     "average_precision",
-    "balanced_accuracy",
-    "macro_f1",
-    "micro_f1",
     "roc_auc",
     "score",
 ]
@@ -35,12 +32,19 @@ RANKINGS = ("roc_auc", "average_precision")  # which need no prediction
 
 
 class Counts(NamedTuple):
-    """What a score that is no ranking knows of predictions; a sum over nodes.
+    """How often predictions are right, by class or label: all that most scores need of them.
+
+    Those of some nodes and of others can be added up.
 
     Attributes:
         hit: Of every column the entries that are both predicted and true ``[*, C]``.
         predicted: Those that are predicted.
         true: Those that are true.
+
+    Example:
+        >>> counts = Counts.of(torch.tensor([[1, 0], [0, 0]]), torch.tensor([[1, 0], [1, 0]]))
+        >>> counts.score("micro_f1", one_each=False).item()
+        0.6666666666666666
     """
 
     hit: Tensor
@@ -54,10 +58,17 @@ class Counts(NamedTuple):
         return cls((predicted & truth).sum(-2), predicted.sum(-2), truth.sum(-2))
 
     def score(self, metric: str, *, one_each: bool) -> Tensor:
-        """One of :data:`METRICS` that is no ranking, as of :func:`score` ``[*]``."""
+        """One of :data:`METRICS` that is no ranking, equal to scikit-learn's ``[*]``, float64.
+
+        Args:
+            metric: Its name. Balanced accuracy is the share of a class's nodes that are predicted,
+                averaged over classes that have any.
+            one_each: Whether every node has one class, and not a set of labels. Of classes,
+                Macro-F1 leaves out those that are neither true nor predicted anywhere; of labels it
+                counts them as 0.
+        """
         hit, total = self.hit.double(), (self.predicted + self.true).double()
         if metric == "macro_f1":
-            # scikit-learn leaves out classes that are neither true nor predicted, but not labels
             return _mean(2 * hit / total.clamp_min(1), (total > 0) | (not one_each))
         if metric == "balanced_accuracy":
             return _mean(hit / self.true.clamp_min(1), self.true > 0)
@@ -93,45 +104,6 @@ def score(
         return _mean(roc_auc(*rows), both)
     assert predicted is not None
     return Counts.of(predicted, truth).score(metric, one_each=one_each)
-
-
-def micro_f1(predicted: Tensor, truth: Tensor) -> Tensor:
-    """F1 of all entries together, ``[*, n, L] -> [*]`` in float64.
-
-    Example:
-        >>> micro_f1(torch.tensor([[1, 0], [0, 0]]), torch.tensor([[1, 0], [1, 0]])).item()
-        0.6666666666666666
-    """
-    return Counts.of(predicted, truth).score("micro_f1", one_each=False)
-
-
-def macro_f1(predicted: Tensor, truth: Tensor, *, only_present: bool = False) -> Tensor:
-    """Mean of the columns' F1, ``[*, n, L] -> [*]`` in float64.
-
-    Args:
-        predicted: What is predicted.
-        truth: What is true.
-        only_present: Leave out columns that are neither true nor predicted anywhere, as
-            scikit-learn does with classes; with labels it counts them as 0.
-
-    Example:
-        >>> macro_f1(torch.tensor([[1, 0], [0, 0]]), torch.tensor([[1, 0], [1, 0]])).item()
-        0.3333333333333333
-    """
-    return Counts.of(predicted, truth).score("macro_f1", one_each=only_present)
-
-
-def balanced_accuracy(predicted: Tensor, truth: Tensor) -> Tensor:
-    """Share of a class's nodes that are predicted, averaged over classes that have any.
-
-    Args:
-        predicted: Shape ``[*, n, C]``.
-        truth: Shape ``[*, n, C]``.
-
-    Returns:
-        Shape ``[*]``, float64.
-    """
-    return Counts.of(predicted, truth).score("balanced_accuracy", one_each=True)
 
 
 def average_precision(scores: Tensor, truth: Tensor) -> Tensor:

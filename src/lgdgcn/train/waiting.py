@@ -35,9 +35,10 @@ class Waiting(Generic[T]):
         """The next batch, when it is there."""
         if self._device.type == "cuda":
             done, ready = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-            done.record()
+            stream = torch.cuda.current_stream(self._device)  # that of another GPU says nothing
+            done.record(stream)
             batch = next(self._batches)
-            ready.record()
+            ready.record(stream)
             self._events.append((done, ready))
             return batch
         start = time.perf_counter()
