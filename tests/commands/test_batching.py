@@ -3,6 +3,7 @@
 import json
 import tomllib
 import warnings
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -156,3 +157,19 @@ def test_the_first_of_several_ranks_warns(is_first, monkeypatch):
     ):
         warnings.warn("one class is missing", LGDWarning, stacklevel=1)
     assert len(told) == is_first
+
+
+def test_every_rank_keeps_freed_memory(monkeypatch):
+    """One that does not is slower, and all wait for it."""
+    done = []
+    ranks = SimpleNamespace(size=2, is_first=False, check_same=lambda facts: None)
+
+    @contextmanager
+    def second_rank(*arguments):
+        yield ranks, torch.device("cpu")
+
+    monkeypatch.setattr(training, "several_ranks", second_rank)
+    monkeypatch.setattr(training, "keep_freed_memory", lambda: done.append("kept"))
+    monkeypatch.setattr(training, "follow", lambda *arguments: done.append("followed"))
+    call("train", "synthetic:nodes=50")
+    assert done == ["kept", "followed"]

@@ -110,7 +110,7 @@ def _generate(graph: str, nodes: int, edges: int) -> dict[str, Any]:
 
 def _epoch(graph: str, model: str, batch_size: int, device: str) -> dict[str, Any]:
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.runtime import set_threads
+    from lgdgcn.runtime import keep_freed_memory, set_threads
     from lgdgcn.train.batch_trainer import BatchTrainer
     from lgdgcn.train.graph_rows import prepared_rows
     from lgdgcn.train.mapped import mapped_graph
@@ -118,6 +118,7 @@ def _epoch(graph: str, model: str, batch_size: int, device: str) -> dict[str, An
     from lgdgcn.train.trained import TrainedModel
 
     set_threads()
+    keep_freed_memory()  # as ``lgdgcn train`` does
     packed = PackedGraph.open(graph)
     settings = _settings(batch_size)
     start = time.perf_counter()
@@ -152,7 +153,7 @@ def _full(graph: str, device: str) -> dict[str, Any]:
     import torch
 
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.runtime import set_threads
+    from lgdgcn.runtime import keep_freed_memory, set_threads
     from lgdgcn.train.mapped import mapped_graph
     from lgdgcn.train.memory import check_memory
     from lgdgcn.train.state import Member
@@ -160,6 +161,7 @@ def _full(graph: str, device: str) -> dict[str, Any]:
     from lgdgcn.train.trainer import Trainer
 
     set_threads()
+    keep_freed_memory()
     packed, settings = PackedGraph.open(graph), _settings(0)
     check_memory(mapped_graph(packed), [settings], "lgdgcn", torch.device(device))
     ready = prepared(packed.to_data(), settings, torch.device(device))

@@ -104,6 +104,8 @@ def train(
         own["variant"] = variant
     for name, value in own.items():
         check_value(name, value)
+    set_threads()
+    keep_freed_memory()  # on every rank: all wait for the slowest
     with several_ranks(device, own, compare) as (ranks, where):
         ranks.check_same({"settings": (own, model, seeds, __version__)})
         if not ranks.is_first:
@@ -146,8 +148,6 @@ def _lead(
         if config is not None and not resume and one.config.is_file():
             _refuse_to_replace(config, one)
         one.check()
-    set_threads()
-    keep_freed_memory()
     shared = {key: value for key, value in own.items() if key in SHARED}
     load = graph_loader(source, own.get("batch_size", 0))
     check_same_graph(load)
