@@ -12,7 +12,9 @@ __all__ = ["sample"]
 
 _TILE = 128  # draws held by a program; ranking them compares each with each
 _LARGEST = 64  # draws of a node; more would not fit
-_GOLDEN = tl.constexpr(0x9E3779B9)
+
+# Constants above 2**31 are made as int64 tensors: some releases of Triton refuse to read a Python
+# number of that size beside an int32, and which operand is one is for the compiler to decide.
 
 
 def sample(row_ptr: Tensor, nodes: Tensor, fan_out: int, key: int) -> tuple[Tensor, Tensor]:
@@ -36,9 +38,10 @@ def sample(row_ptr: Tensor, nodes: Tensor, fan_out: int, key: int) -> tuple[Tens
 @triton.jit
 def _mix(x):
     """Hash 32-bit numbers held in int64; only the low half of a product is kept."""
-    x = x & 0xFFFFFFFF
-    x = ((x ^ (x >> 16)) * 0x7FEB352D) & 0xFFFFFFFF
-    x = ((x ^ (x >> 15)) * 0x846CA68B) & 0xFFFFFFFF
+    low = tl.full([1], 0xFFFFFFFF, tl.int64)
+    x = x & low
+    x = ((x ^ (x >> 16)) * 0x7FEB352D) & low
+    x = ((x ^ (x >> 15)) * tl.full([1], 0x846CA68B, tl.int64)) & low
     return x ^ (x >> 16)
 
 
@@ -54,14 +57,15 @@ def _draw_kernel(
     start = tl.load(starts + row, inside, 0)
     degree = tl.load(degrees + row, inside, 0)
     drawn = tl.minimum(degree, FAN_OUT)
-    own = _mix((node & 0xFFFFFFFF) ^ first.to(tl.int64))
-    own = _mix(own + second.to(tl.int64) + (node >> 32) * _GOLDEN)
+    low, golden = tl.full([1], 0xFFFFFFFF, tl.int64), tl.full([1], 0x9E3779B9, tl.int64)
+    own = _mix((node & low) ^ first.to(tl.int64))
+    own = _mix(own + second.to(tl.int64) + (node >> 32) * golden)
     # 1. Floyd: draw s is from the first j + 1 entries; one that is taken becomes j
     slot = tl.arange(0, PADDED)[None, :]
     chosen = tl.full([ROWS, PADDED], -1, tl.int64)
     for s in range(FAN_OUT):
         j = degree - drawn + s
-        value = (_mix(own + _GOLDEN * (s + 1)) * (j + 1)) >> 32
+        value = (_mix(own + golden * (s + 1)) * (j + 1)) >> 32
         value = tl.where(degree <= FAN_OUT, s, value)  # a short row is taken whole
         taken = tl.max((chosen == value[:, None]).to(tl.int32), 1) > 0
         value = tl.where(taken, j, value)
