@@ -1,11 +1,12 @@
 # make train   set up, train on the synthetic graph, show the table and the figure
 # make test    set up, check style, types and imports, run all tests
 # make attack  hostile graphs, damaged runs, kills and signals: make attack ARGS="--minutes 60"
+# make gpu-check  on a machine with a GPU: kernels, batches, resume, the speeds; eight minutes
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: train test attack lint clean
+.PHONY: train test attack gpu-check lint clean
 
 train: .venv/.ready
 	$(BIN)/lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
@@ -15,6 +16,9 @@ test: .venv/.ready-dev .venv/.chromium lint
 
 attack: .venv/.ready-dev
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m attack $(ARGS)
+
+gpu-check: .venv/.ready-dev
+	$(BIN)/python benchmarks/gpu_check.py $(ARGS)
 
 lint: .venv/.ready-dev
 	$(BIN)/ruff check

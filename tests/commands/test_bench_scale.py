@@ -1,6 +1,8 @@
 """``lgdgcn bench --scale``: sizes, rows and reports. How fast anything is, is not tested."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -89,6 +91,21 @@ def test_a_row_that_fails_says_why(monkeypatch, tmp_path):
     outcome = call("bench", "--scale", "--edges", 10_000, "--device", "cpu")
     assert outcome.code == 0, outcome.err
     assert "generate of 10,000 edges is left out: no room" in outcome.out
+
+
+def killed(work, answer):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_of_its_own_that_fails_leaves_its_row_out(tmp_path, monkeypatch, capfd):
+    work = {"graph": str(tmp_path / "g"), "nodes": 1_000, "edges": 2_000}
+    assert bench_scale.in_own_process({"row": "generate", **work})["found_edges"] > 1_000
+    found = bench_scale.in_own_process({"row": "generate", **work})
+    assert "exists" in found["left_out"]
+    monkeypatch.setattr(bench_scale, "report", killed)
+    found = bench_scale.in_own_process({"row": "generate", **work})
+    assert found == {"left_out": "signal 9, often a lack of memory"}
+    assert capfd.readouterr().out == ""
 
 
 def test_sizes():

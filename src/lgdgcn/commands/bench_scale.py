@@ -1,18 +1,18 @@
 """``lgdgcn bench --scale``: time and memory over the size of generated graphs."""
 
 import json
-import os
-import subprocess
+import multiprocessing
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lgdgcn.benchmark.run import exponent, number
-from lgdgcn.commands.console import out, print_table, steps
-from lgdgcn.commands.scale_worker import ROWS
+from lgdgcn.commands.console import out, print_table, say_step, steps
+from lgdgcn.commands.scale_worker import IMPORTED, ROWS, report
 from lgdgcn.data.packed import PackedGraph, is_packed
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import select_device
@@ -47,16 +47,16 @@ def bench_scale(
             check_target(folder / name)
     with _place(graphs) as place, steps() as progress:
         rows = list(_rows(sizes, place, where, progress, in_own_process))
-    report = {"device": where, "batch_size": BATCH_SIZE, "rows": rows, "growth": _growth(rows)}
+    found = {"device": where, "batch_size": BATCH_SIZE, "rows": rows, "growth": _growth(rows)}
     if folder is not None:
         from lgdgcn.benchmark.growth import plot_growth
 
-        write_json(folder / "scale.json", report)
+        write_json(folder / "scale.json", found)
         plot_growth(rows, folder / "scale.png")
     if as_json:
-        sys.stdout.write(json.dumps(report, indent=2) + "\n")
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
     else:
-        _print(report)
+        _print(found)
 
 
 def growing_sizes(nodes: int | None, edges: int | None) -> list[tuple[int, int]]:
@@ -104,8 +104,11 @@ def _rows(
         else:
             works.insert(0, {"row": "generate", "graph": str(graph), **size})
         for work in works:
-            progress(f"{work['row']}, {edges:,} edges")
+            what = f"{work['row']}, {edges:,} edges"
+            progress(what)
+            start = time.monotonic()
             found = measure(work)
+            say_step(f"{what}: measured in {time.monotonic() - start:.0f} s")
             if "prepare_seconds" in found:
                 yield {"row": "prepare", **size, "seconds": found["prepare_seconds"]}
             yield {"row": work["row"], **size, **found}
@@ -114,17 +117,23 @@ def _rows(
 
 
 def in_own_process(work: Row) -> Row:
-    """Measure in a process of its own; what goes wrong there is a reason to leave a row out."""
-    package = str(Path(__file__).parents[2])
-    path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "lgdgcn.commands.scale_worker", json.dumps(work)]
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines()
-        reason = f"signal {-done.returncode}, often a lack of memory"
-        return {"left_out": lines[-1] if lines else reason}
-    found: Row = json.loads(done.stdout.splitlines()[-1])
+    """Measure in a process of its own; what goes wrong there is a reason to leave a row out.
+
+    Its libraries are imported once for all rows, by a server that forks: importing them takes
+    longer than most rows.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lgdgcn.commands.scale_worker", *IMPORTED])
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=report, args=(work, theirs))
+    process.start()
+    theirs.close()
+    try:
+        found: Row = ours.recv()
+    except EOFError:  # it ended without a word
+        process.join()
+        found = {"left_out": f"signal {-(process.exitcode or 0)}, often a lack of memory"}
+    process.join()
     return found
 
 

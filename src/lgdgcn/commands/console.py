@@ -35,6 +35,7 @@ __all__ = [
     "plain",
     "print_table",
     "print_warning",
+    "say_step",
     "steps",
     "work_progress",
 ]
@@ -147,6 +148,12 @@ def steps() -> Iterator[Callable[[str], None]]:
             progress.update(task, description=escape(name))
 
         yield on_step
+
+
+def say_step(text: str) -> None:
+    """Say on standard error that a step of long work is done, where no bar shows it."""
+    if not _err.is_terminal:
+        _err.print(text, soft_wrap=True, markup=False)
 
 
 @contextmanager

@@ -1,23 +1,31 @@
 """One row of ``lgdgcn bench --scale`` in a process of its own, whose memory is measured.
 
-``python -m lgdgcn.commands.scale_worker '{"row": "predict", "graph": "graph.lgd", …}'`` prints one
-JSON object: seconds, and the most memory that was resident, with mapped files and without.
+What is found are seconds, and the most memory that was resident, with mapped files and without.
 """
 
-import json
+import os
 import re
 import resource
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lgdgcn.errors import InputError
+from lgdgcn.errors import one_line
 
-__all__ = ["ROWS", "Memory", "measure"]
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+__all__ = ["IMPORTED", "ROWS", "Memory", "measure", "report"]
+
+IMPORTED = (  # before a row is measured
+    "lgdgcn.commands.predict_large",
+    "lgdgcn.data.scale_graph",
+    "lgdgcn.train.batch_trainer",
+    "lgdgcn.train.large_graph",
+)
 
 ROWS = {
     "generate": "a graph is drawn and written packed",
@@ -199,15 +207,12 @@ def _predict(graph: str, model: str, device: str) -> dict[str, Any]:
     return {"seconds": seconds, "file_bytes": size}
 
 
-def main() -> None:
-    """Do the work that is given as JSON and print what was measured."""
+def report(work: dict[str, Any], answer: "Connection") -> None:
+    """Do the work of a row in this process, and send what was measured to another one."""
     warnings.simplefilter("ignore")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output is the report's
     try:
-        found = measure(**json.loads(sys.argv[1]))
-    except InputError as error:
-        sys.exit(str(error))
-    sys.stdout.write("\n" + json.dumps(found) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+        found = measure(**work)
+    except Exception as error:  # whatever it is, the other rows are measured
+        found = {"left_out": one_line(f"{error}" or type(error).__name__)}
+    answer.send(found)
