@@ -101,7 +101,7 @@ def test_a_process_of_its_own_that_fails_leaves_its_row_out(tmp_path, monkeypatc
     work = {"graph": str(tmp_path / "g"), "nodes": 1_000, "edges": 2_000}
     assert bench_scale.in_own_process({"row": "generate", **work})["found_edges"] > 1_000
     found = bench_scale.in_own_process({"row": "generate", **work})
-    assert "exists" in found["left_out"]
+    assert "is there already" in found["left_out"]
     monkeypatch.setattr(bench_scale, "report", killed)
     found = bench_scale.in_own_process({"row": "generate", **work})
     assert found == {"left_out": "signal 9, often a lack of memory"}
