@@ -62,7 +62,10 @@ def batches(device: str) -> None:
         packed = PackedGraph.open(f"{folder}/graph")
         for where, graph in (("packed", mapped_graph(packed)), ("in memory", packed.to_data())):
             for name, kind in kinds.items():
-                own = Settings(**plain, hidden_channels=16, batch_size=512, fan_out=4, **kind)
+                # steps so short that rounding does not grow
+                own = Settings(
+                    **plain, hidden_channels=16, batch_size=512, fan_out=4, lr=1e-4, **kind
+                )
 
                 def train(on: str, epochs: int, state=None, graph=graph, own=own):
                     rows = prepared_rows(graph, own)

@@ -1,10 +1,12 @@
 """What a GPU can repeat without the host, as far as that can be told without one."""
 
 import gc
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from lgdgcn.kernels.dispatch import is_recordable
 from lgdgcn.models import LGDGCN, build
 from lgdgcn.train import cuda_graph
 from lgdgcn.train.cuda_graph import CudaGraphRunner
@@ -21,6 +23,18 @@ from lgdgcn.train.cuda_graph import CudaGraphRunner
 )
 def test_large_covariances_are_not_recorded(settings, expected):
     assert LGDGCN(5, out_channels=3, **settings).can_be_captured is expected
+
+
+def test_the_reference_is_not_recorded(monkeypatch):
+    """It asks the host for sizes; float64 and LGDGCN_BACKEND=torch run it on a GPU, too."""
+    pytest.importorskip("triton")
+    gpu = {"is_cuda": True, "device": torch.device("cuda")}
+    single, double = (SimpleNamespace(**gpu, dtype=t) for t in (torch.float32, torch.float64))
+    assert is_recordable(single)
+    assert not is_recordable(double)
+    assert not is_recordable(torch.zeros(1))
+    monkeypatch.setenv("LGDGCN_BACKEND", "torch")
+    assert not is_recordable(single)
 
 
 def test_baselines_are_recorded():

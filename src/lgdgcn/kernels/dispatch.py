@@ -13,7 +13,7 @@ from torch import Tensor
 from lgdgcn.errors import InputError
 from lgdgcn.kernels import reference
 
-__all__ = ["backend", "load_backend"]
+__all__ = ["backend", "is_recordable", "load_backend"]
 
 _MODULES = {"numba": "lgdgcn.kernels.cpu", "triton": "lgdgcn.kernels.gpu"}
 
@@ -52,6 +52,14 @@ def backend(name: str, like: Tensor) -> Callable[..., Any]:
     if module is None and wanted is not None:
         raise InputError(f"LGDGCN_BACKEND is {wanted!r} but {reason}; choose torch")
     return getattr(module, name, fallback)
+
+
+def is_recordable(like: Tensor) -> bool:
+    """Whether a GPU can record what is computed on tensors like this one as a CUDA graph.
+
+    The reference asks the host how many results there are, which a recording cannot.
+    """
+    return like.is_cuda and backend("unit_length", like) is not reference.unit_length
 
 
 @cache

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.errors import LGDWarning
+from lgdgcn.kernels.dispatch import is_recordable
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.nn import Disentangled, RandomStreams
 from lgdgcn.train.cuda_graph import CudaGraphRunner
@@ -294,7 +295,7 @@ class Trainer:
         self._is_random = self._has_dropout or self.network.is_random_from_start
         self._is_first_epoch = any(state.epoch == 0 for state in states)
         self._known_layers, self._columns = [], []
-        capture = self.x.is_cuda and self.network.can_be_captured
+        capture = self.network.can_be_captured and is_recordable(self.x)
         self._runner = CudaGraphRunner(self._epoch, capture)
 
     def _read_targets(self, graphs: Sequence[Data], balanced: bool) -> None:
