@@ -1,29 +1,30 @@
 """``lgdgcn bench --scale``: sizes, rows and reports. How fast anything is, is not tested."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from commands.runner import call
 from lgdgcn.commands import bench_scale, scale_worker
-from lgdgcn.commands.bench_scale import growing_sizes
+from lgdgcn.commands.bench_scale import OwnProcess, growing_sizes
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.errors import InputError
 
 pytest.importorskip("pyarrow.parquet")
 
 
-def measure_here(work):
-    return scale_worker.measure(**work)
+def measure_with(monkeypatch, measure):
+    """Rows are measured by a function instead of a process."""
+    here = SimpleNamespace(wait=lambda: None, measure=measure, close=lambda: None)
+    monkeypatch.setattr(bench_scale, "OwnProcess", lambda: here)
 
 
 def test_three_sizes_in_one_report(monkeypatch, tmp_path):
-    monkeypatch.setattr(bench_scale, "in_own_process", measure_here)
+    measure_with(monkeypatch, lambda work: scale_worker.measure(**work))
     monkeypatch.setattr(bench_scale, "growing_sizes", lambda n, e: [(500, 2_000), (n, e)])
     options = ["--nodes", 1_000, "--edges", 5_000, "--graphs", tmp_path / "g", "--device", "cpu"]
     outcome = call("bench", "--scale", *options, "--out", tmp_path / "o", "--json")
@@ -55,7 +56,7 @@ def test_batches_are_compared_with_all_nodes_at_once(monkeypatch):
             return {"left_out": "too large"}
         return {"seconds": seconds[row], **extra.get(row, {})}
 
-    monkeypatch.setattr(bench_scale, "in_own_process", measured)
+    measure_with(monkeypatch, measured)
     said = call("bench", "--scale", "--edges", 100_000, "--device", "cpu").out
     about = "; 12% of the steps' time was spent waiting for a batch; 3.0 GB of the GPU's memory"
     assert f"batches of 10,000 edges: 125 nodes/s, 25% of the full batch's{about}" in said
@@ -87,25 +88,20 @@ def test_memory_of_a_gpu_is_that_of_the_one_that_computes(monkeypatch):
 
 
 def test_a_row_that_fails_says_why(monkeypatch, tmp_path):
-    monkeypatch.setattr(bench_scale, "in_own_process", lambda work: {"left_out": "no room"})
+    measure_with(monkeypatch, lambda work: {"left_out": "no room"})
     outcome = call("bench", "--scale", "--edges", 10_000, "--device", "cpu")
     assert outcome.code == 0, outcome.err
     assert "generate of 10,000 edges is left out: no room" in outcome.out
 
 
-def killed(work, answer):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_process_of_its_own_that_fails_leaves_its_row_out(tmp_path, monkeypatch, capfd):
-    work = {"graph": str(tmp_path / "g"), "nodes": 1_000, "edges": 2_000}
-    assert bench_scale.in_own_process({"row": "generate", **work})["found_edges"] > 1_000
-    found = bench_scale.in_own_process({"row": "generate", **work})
-    assert "is there already" in found["left_out"]
-    monkeypatch.setattr(bench_scale, "report", killed)
-    found = bench_scale.in_own_process({"row": "generate", **work})
-    assert found == {"left_out": "signal 9, often a lack of memory"}
-    assert capfd.readouterr().out == ""
+def test_a_process_of_its_own_that_fails_leaves_its_row_out(tmp_path):
+    work = {"row": "generate", "graph": str(tmp_path / "g"), "nodes": 1_000, "edges": 2_000}
+    first, again, killed = (OwnProcess() for _ in range(3))
+    assert first.measure(work)["found_edges"] > 1_000
+    assert "is there already" in again.measure(work)["left_out"]
+    killed.wait()
+    killed._process.kill()
+    assert killed.measure(work) == {"left_out": "signal 9, often a lack of memory"}
 
 
 def test_sizes():

@@ -1,7 +1,8 @@
 """``lgdgcn bench --scale``: time and memory over the size of generated graphs."""
 
 import json
-import multiprocessing
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -12,7 +13,7 @@ from typing import Any
 
 from lgdgcn.benchmark.run import exponent, number
 from lgdgcn.commands.console import out, print_table, say_step, steps
-from lgdgcn.commands.scale_worker import IMPORTED, ROWS, report
+from lgdgcn.commands.scale_worker import ROWS
 from lgdgcn.data.packed import PackedGraph, is_packed
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import select_device
@@ -26,7 +27,6 @@ LEAST_NODES = 1_000
 BATCH_SIZE = 8192
 
 Row = dict[str, Any]
-Measure = Callable[[Row], Row]
 
 
 def bench_scale(
@@ -46,17 +46,17 @@ def bench_scale(
         for name in ("scale.json", "scale.png"):
             check_target(folder / name)
     with _place(graphs) as place, steps() as progress:
-        rows = list(_rows(sizes, place, where, progress, in_own_process))
-    found = {"device": where, "batch_size": BATCH_SIZE, "rows": rows, "growth": _growth(rows)}
+        rows = list(_rows(sizes, place, where, progress))
+    report = {"device": where, "batch_size": BATCH_SIZE, "rows": rows, "growth": _growth(rows)}
     if folder is not None:
         from lgdgcn.benchmark.growth import plot_growth
 
-        write_json(folder / "scale.json", found)
+        write_json(folder / "scale.json", report)
         plot_growth(rows, folder / "scale.png")
     if as_json:
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
     else:
-        _print(found)
+        _print(report)
 
 
 def growing_sizes(nodes: int | None, edges: int | None) -> list[tuple[int, int]]:
@@ -88,7 +88,6 @@ def _rows(
     place: Path,
     device: str,
     progress: Callable[[str], None],
-    measure: Measure,
 ) -> Iterator[Row]:
     for nodes, edges in sizes:
         graph, model = place / f"{nodes}-{edges}.lgd", str(place / f"{nodes}-{edges}.model")
@@ -103,38 +102,65 @@ def _rows(
             PackedGraph.open(graph)
         else:
             works.insert(0, {"row": "generate", "graph": str(graph), **size})
-        for work in works:
-            what = f"{work['row']}, {edges:,} edges"
-            progress(what)
-            start = time.monotonic()
-            found = measure(work)
-            say_step(f"{what}: measured in {time.monotonic() - start:.0f} s")
-            if "prepare_seconds" in found:
-                yield {"row": "prepare", **size, "seconds": found["prepare_seconds"]}
-            yield {"row": work["row"], **size, **found}
-            if "left_out" in found:
-                break
+        processes = [OwnProcess() for _ in works]
+        try:
+            progress("importing libraries")
+            for process in processes:
+                process.wait()
+            for work, process in zip(works, processes, strict=True):
+                what = f"{work['row']}, {edges:,} edges"
+                progress(what)
+                start = time.monotonic()
+                found = process.measure(work)
+                say_step(f"{what}: {time.monotonic() - start:.1f} s")
+                if "prepare_seconds" in found:
+                    yield {"row": "prepare", **size, "seconds": found["prepare_seconds"]}
+                yield {"row": work["row"], **size, **found}
+                if "left_out" in found:
+                    break
+        finally:
+            for process in processes:
+                process.close()
 
 
-def in_own_process(work: Row) -> Row:
-    """Measure in a process of its own; what goes wrong there is a reason to leave a row out.
+class OwnProcess:
+    """Measures one row in a process of its own, which begins to import its libraries at once.
 
-    Its libraries are imported once for all rows, by a server that forks: importing them takes
-    longer than most rows.
+    On a machine with a GPU that takes longer than most rows, so all rows of a size import at the
+    same time and then wait for their turn.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lgdgcn.commands.scale_worker", *IMPORTED])
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=report, args=(work, theirs))
-    process.start()
-    theirs.close()
-    try:
-        found: Row = ours.recv()
-    except EOFError:  # it ended without a word
-        process.join()
-        found = {"left_out": f"signal {-(process.exitcode or 0)}, often a lack of memory"}
-    process.join()
-    return found
+
+    def __init__(self) -> None:
+        package = str(Path(__file__).parents[2])
+        path = os.pathsep.join([package, *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "lgdgcn.commands.scale_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+
+    def wait(self) -> None:
+        """Wait until the libraries are imported."""
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
+
+    def measure(self, work: Row) -> Row:
+        """Do the work of a row; what goes wrong is a reason to leave it out."""
+        said, errors = self._process.communicate(json.dumps(work))
+        if self._process.returncode != 0:
+            lines = errors.strip().splitlines()
+            reason = f"signal {-self._process.returncode}, often a lack of memory"
+            return {"left_out": lines[-1] if lines else reason}
+        found: Row = json.loads(said.splitlines()[-1])
+        return found
+
+    def close(self) -> None:
+        """End a process that is not needed."""
+        self._process.kill()
+        self._process.communicate()
 
 
 def _growth(rows: list[Row]) -> list[Row]:

@@ -1,24 +1,25 @@
 """One row of ``lgdgcn bench --scale`` in a process of its own, whose memory is measured.
 
-What is found are seconds, and the most memory that was resident, with mapped files and without.
+``python -m lgdgcn.commands.scale_worker`` reads a row, such as ``{"row": "predict", "graph":
+"graph.lgd", …}``, from standard input and prints one JSON object: seconds, and the most memory that
+was resident, with mapped files and without.
 """
 
-import os
+import json
 import re
 import resource
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lgdgcn.errors import one_line
+from lgdgcn.errors import InputError
 
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
-__all__ = ["IMPORTED", "ROWS", "Memory", "measure", "report"]
+__all__ = ["IMPORTED", "ROWS", "Memory", "measure"]
 
 IMPORTED = (  # before a row is measured
     "lgdgcn.commands.predict_large",
@@ -207,12 +208,19 @@ def _predict(graph: str, model: str, device: str) -> dict[str, Any]:
     return {"seconds": seconds, "file_bytes": size}
 
 
-def report(work: dict[str, Any], answer: "Connection") -> None:
-    """Do the work of a row in this process, and send what was measured to another one."""
+def main() -> None:
+    """Import what rows need, wait for one, do its work and print what was measured."""
     warnings.simplefilter("ignore")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output is the report's
+    for name in IMPORTED:
+        import_module(name)
+    sys.stdout.write("imported\n")
+    sys.stdout.flush()
     try:
-        found = measure(**work)
-    except Exception as error:  # whatever it is, the other rows are measured
-        found = {"left_out": one_line(f"{error}" or type(error).__name__)}
-    answer.send(found)
+        found = measure(**json.loads(sys.stdin.read()))
+    except InputError as error:
+        sys.exit(str(error))
+    sys.stdout.write("\n" + json.dumps(found) + "\n")
+
+
+if __name__ == "__main__":
+    main()
