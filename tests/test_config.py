@@ -1,10 +1,12 @@
 """Settings: every wrong one is refused by name, every right one survives being written."""
 
 import dataclasses
+import re
 import string
 import tomllib
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import example, given
@@ -119,6 +121,19 @@ def test_every_setting_is_checked_and_says_what_it_means(name):
     assert FIELDS[name].metadata["help"]
     with pytest.raises(InputError, match=f"{name} is"):
         resolve({name: object()})
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if "options" in FIELDS[name].metadata])
+def test_models_name_every_choice_of_a_setting(name):
+    options = FIELDS[name].metadata["options"]
+    for spec in MODELS.values():
+        for cls in (spec.cls, *spec.variants.values()):
+            annotation = get_type_hints(cls.__init__).get(name)
+            if get_origin(annotation) is Literal:
+                assert get_args(annotation) == options
+                said = re.search(rf"^ +{name}: (.*?)^ +\w+:", cls.__doc__, re.MULTILINE | re.DOTALL)
+                quoted = re.findall(r'``"(\w+)"``', said[1])
+                assert set(quoted) in (set(), set(options)), f"{cls.__name__}: {said[1]}"
 
 
 # Files

@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 
 from lgdgcn import config
+from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+WORDS = {5: "five", 12: "twelve", 14: "fourteen", 16: "sixteen"}
 
 
 def test_the_python_examples_run(monkeypatch, capsys, tmp_path):
@@ -39,6 +41,18 @@ def test_the_headline_table_is_that_of_the_results():
     rows = re.findall(r"^\| (?:Cora|Citeseer|Pubmed|Synthetic).*$", README, re.MULTILINE)
     assert len(rows) >= 4
     assert all(row in results for row in rows)
+
+
+def test_counts_are_those_of_the_code_and_the_results():
+    text = " ".join(README.split())
+    assert f"`measure` gives {WORDS[len(MEASURES)]} numbers" in text
+    assert f"`train`, `reproduce` and `tune` report {WORDS[len(HEADLINE)]} of them" in text
+    one, sets = (len(config.portfolio("lgdgcn", multi_label=many)) for many in (False, True))
+    assert f"{WORDS[one]} of them ({WORDS[sets]} where nodes have sets of labels)" in text
+    results = (Path(__file__).parents[1] / "docs/results.md").read_text(encoding="utf-8")
+    claims = re.findall(r"Of (\d+ claims .*?)\.", results)
+    assert len(claims) == 2
+    assert all(f"of {sentence}" in text for sentence in claims)
 
 
 def test_the_figures_of_the_results_exist():

@@ -166,7 +166,7 @@ class Settings:
     )
     hop_weights: str = _choice(
         "mean",
-        "weights of the hops, or a matrix for each (sharp, grand)",
+        "the hops' mean, learned shares, signed numbers, or a separate matrix each (sharp, grand)",
         ("mean", "learned", "signed", "separate"),
     )
     drop_nodes: float = _number(
@@ -211,7 +211,8 @@ class Settings:
     )
     structure: str = _choice(
         "none",
-        "propagate along edges weighed by agreement, latent neighbours, or both (sharp)",
+        "propagate along edges weighed by agreement (local), latent neighbours (global), or both "
+        "(sharp)",
         ("none", "local", "global", "both"),
     )
     structure_neighbours: int = _number(

@@ -1,5 +1,6 @@
 """Reasons in the page: why an edge is there, what if a factor goes, and runs about edges only."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -118,6 +119,9 @@ def test_a_run_about_edges(open_page: Open, typed: dict[str, Any]) -> None:
     assert tabs == ["Details", "Types"]
     assert page.evaluate("document.querySelectorAll('.view').length") == 1
     assert page.text("#edge-legend") == "Edges by type"
+    said = page.evaluate("document.querySelector('#help-text').textContent")
+    assert "the colour of its most probable type" in said
+    assert not {"routing", "routed", "Maps", "map", "factor"} & set(re.findall(r"\w+", said))
     assert "</script>" in page.text("#factor-legend")  # the name of a type
     assert "held-back types: accuracy0.900" in page.text(".facts")
     page.press("#tab-factors")

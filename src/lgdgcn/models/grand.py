@@ -26,7 +26,8 @@ class GRAND(NodeModel):
         multi_label: Whether a node has a set of labels, each with a probability of its own.
         hops: Hops K of the propagation.
         propagate: ``"hidden"`` channels or ``"features"``.
-        hop_weights: ``"mean"``, ``"learned"`` or ``"signed"``.
+        hop_weights: ``"mean"``, ``"learned"``, ``"signed"`` or ``"separate"``, see
+            :class:`~lgdgcn.nn.PropagationEncoder`.
         drop_nodes: Share of nodes dropped in every view.
         input_dropout: Dropout of single features.
         dropout: Dropout of hidden channels.

@@ -55,7 +55,8 @@ class SharpGCN(LGDGCN):
         encoder_layers: Its hidden layers.
         hops: Hops K of the propagation.
         propagate: ``"hidden"`` channels or ``"features"``.
-        hop_weights: ``"mean"``, ``"learned"`` or ``"signed"``.
+        hop_weights: ``"mean"``, ``"learned"``, ``"signed"`` or ``"separate"``, see
+            :class:`~lgdgcn.nn.PropagationEncoder`.
         drop_nodes: Share of nodes dropped in every view.
         input_dropout: Dropout of single features.
         batch_norm: Whether the input of both layers is normalised.

@@ -25,10 +25,10 @@ def precision_matrix(cov: Tensor, kind: Precision = "scaled") -> Tensor:
         cov: Covariances. Shape ``[*, M, d, d]``.
         kind: ``"exact"`` is :math:`\Sigma^{-1}`, regularised only by what rounding demands.
             ``"scaled"`` shrinks :math:`\Sigma` towards its mean variance and divides the inverse
-            by its mean diagonal: units are short and their covariance is tiny, so the literal
-            inverse swamps every other loss term. ``"released"`` repeats the authors' code, which
-            row-normalises :math:`\Sigma`, pseudo-inverts it and row-normalises again; the result
-            is neither symmetric nor positive definite.
+            by its mean diagonal: the literal inverse pulls units together without end, since
+            :math:`\Sigma` follows them (``docs/paper.md``). ``"released"`` repeats the authors'
+            code, which row-normalises :math:`\Sigma`, pseudo-inverts it and row-normalises again;
+            the result is neither symmetric nor positive definite.
 
     Returns:
         Matrices of shape ``[*, M, d, d]``.

@@ -71,10 +71,11 @@ function overview() {
   }
   const rows = facts.map(([name, value]) => row(rowHead(name), numberCell(value)));
   const key = (name) => element("kbd", {}, name);
+  const linked = data.viewCount > 1 ? " What is selected in one view is marked in all." : "";
   return element("article", { className: "card" },
     element("h3", {}, "Select a node or an edge"),
     element("p", {}, "Click a node or a line, search for one with ", key("/"), ", or draw a lasso with ",
-      key("Shift"), " and drag. What is selected in one view is marked in all."),
+      key("Shift"), ` and drag.${linked}`),
     table("facts", "The run", null, rows),
     ...raw.warnings.map((warning) => element("p", {}, `Warning: ${warning}`)));
 }

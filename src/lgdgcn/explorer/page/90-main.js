@@ -49,11 +49,25 @@ function buildHeader() {
   byId("help").addEventListener("click", () => byId("help-text").showModal());
 }
 
+/** What the help says of maps, routing and classes is true of a page that has them. */
+function fitHelp() {
+  if (data.classes.length === 0) {
+    document.querySelector("#help-text .of-classes").remove();
+    byId("search").placeholder = "Search id";
+    byId("search").setAttribute("aria-label", "Search nodes by id");
+  }
+  if (data.predicted) return;
+  byId("help-lines").textContent = `A line has the colour of its most probable ${data.noun}, and is `
+    + `grey where no ${data.noun} explains the edge well. Click it for the probability of each `
+    + `${data.noun} and what speaks for it.`;
+}
+
 function start() {
   state = stateFrom(location.hash.slice(1));
   lastCameras = state.cameras;
   showTheme();
   buildHeader();
+  fitHelp();
   buildColourModes();
   buildStrength();
   buildSearch();
