@@ -44,6 +44,10 @@ def test_three_sizes_in_one_report(monkeypatch, tmp_path):
     assert "generate:" not in outcome.out
     assert "time of predict grows with edges^" in outcome.out
     assert all(0 <= row["waiting_share"] < 1 for row in report["rows"] if row["row"] == "epoch")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # which a measurement does not need
+    place = {name: str(tmp_path / "g" / f"1000-5000.{name}") for name in ("lgd", "model")}
+    found = scale_worker.measure("predict", place["lgd"], model=place["model"], device="cpu")
+    assert found["file_bytes"] > 1_000
 
 
 def test_batches_are_compared_with_all_nodes_at_once(monkeypatch):

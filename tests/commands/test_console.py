@@ -107,6 +107,19 @@ def test_long_work_within_a_bar_shows_no_second_one(shown, monkeypatch):
     assert "reading" not in screen()
 
 
+def test_work_beside_epochs_is_a_note_of_their_bar(shown):
+    screen = shown(True)
+    with console.epoch_progress("GCN", 1) as on_epoch:
+        on_epoch(Member(SETTINGS, 0), report(10, finished=True))
+        with console.work_progress("scoring [a]", "nodes") as advance:
+            advance(10, 0.25)
+            while "scoring [a], 25%" not in screen():
+                pass
+        before = len(screen())
+        while "loss 1.25" not in screen()[before:]:
+            pass
+
+
 def test_a_file_gets_no_bar_of_long_work(shown, monkeypatch):
     screen = shown(False)
     monkeypatch.setattr(console, "SHOWN_AFTER", 0)

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -154,6 +155,31 @@ def test_many_nodes_are_written_to_parquet_by_default(packed, tmp_path, monkeypa
         assert outcome.code == 0, outcome.err
     assert parquet.read_table(tmp_path / "run" / "predictions.parquet").num_rows == 90
     assert (tmp_path / "run" / "predictions-edges.parquet").is_file()
+
+
+def test_without_pyarrow_csv_is_written_or_it_is_said_before_the_work(run, tmp_path, monkeypatch):
+    graph, numbered = tmp_path / "graph.lgd", tmp_path / "run"
+    with PackedWriter(graph) as writer:  # without ids
+        writer.finish(write_arrays(chain_graph(0, weighted=False), writer))
+    assert train(numbered, *BATCHES, *ENCODER, graph=graph, epochs=1).code == 0
+    monkeypatch.setattr(predict, "MANY", 90)
+    for module in ("pyarrow", "pyarrow.compute", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    outcome = call("predict", numbered, "--edges")
+    assert outcome.code == 0, outcome.err
+    assert "written as CSV" in outcome.out
+    assert "lgdgcn[parquet]" in outcome.out
+    assert len(rows_of(numbered / "predictions.csv")) == 200
+    assert (numbered / "predictions-edges.csv").is_file()
+
+    def work(*arguments):
+        raise AssertionError("it is said too late")
+
+    monkeypatch.setattr(PackedGraph, "check_hashes", work)
+    outcome = call("predict", numbered, "--out", tmp_path / "p.parquet")
+    outcome.refused("Parquet files need pyarrow", "lgdgcn[parquet]")
+    for verb in ("predict", "measure", "explore", "explain"):
+        call(verb, run).refused("ids and text of a packed graph need pyarrow", "lgdgcn[scale]")
 
 
 def test_another_graph_that_does_not_fit(run, tmp_path, monkeypatch):

@@ -21,12 +21,13 @@ from lgdgcn.commands.scale_worker import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data import labels
 from lgdgcn.data.packed import PackedGraph
-from lgdgcn.train import deal, graph_rows, hop_table, large_graph, mapped, sanity, scratch, seeds
-from lgdgcn.train import task
+from lgdgcn.train import batch_trainer, deal, graph_rows, hop_table, large_graph, mapped, sanity
+from lgdgcn.train import scratch, seeds, task
 
 hop_table._ENTRIES = labels._ENTRIES = mapped._PIECE = scratch._PIECE = task._ENTRIES = 1 << 14
 hop_table._IN_MEMORY = scratch._SMALL = 0
-graph_rows._LOOKED_AT = sanity._ROWS = predict_large._ROWS = predict_large._LOOKED_AT = 1 << 12
+graph_rows._LOOKED_AT = sanity._ROWS = predict_large._LOOKED_AT = 1 << 12
+batch_trainer.SCORED = predict_large._ROWS = 1 << 12
 deal.Deal.steps = 2
 deal.Deal.seeds = lambda self, order, step, part: order[:500].long()
 settings = Settings(variant="sharp", space=False, diversity=False, latent_graph=False, epochs=1,

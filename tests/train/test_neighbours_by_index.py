@@ -12,8 +12,11 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import InputError, LGDNote
+from lgdgcn.models import build
 from lgdgcn.train import latent_neighbours as finding
+from lgdgcn.train import structure_rows
 from lgdgcn.train.batch_trainer import BatchTrainer
+from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.state import Member
 from literal import structure as literal
 from train.test_batch_trainer import STRUCTURE, canonical_graph, trained
@@ -106,9 +109,15 @@ def test_a_training_with_an_index_goes_on_the_same_and_says_so_once_a_refresh():
 
 
 @pytest.mark.usefixtures("_without_faiss")
-def test_without_an_index_it_is_refused_before_anything_is_trained():
-    with pytest.raises(InputError, match=r"48 nodes need faiss: pip install 'lgdgcn\[ann\]'"):
-        BatchTrainer(canonical_graph(), Member(STRUCTURE))
+def test_without_an_index_it_is_refused_before_anything_is_trained_or_predicted(monkeypatch):
+    data, line = canonical_graph(), r"48 nodes need faiss: pip install 'lgdgcn\[ann\]'"
+    with pytest.raises(InputError, match=line):
+        BatchTrainer(data, Member(STRUCTURE))
+    model = build("lgdgcn", STRUCTURE.as_dict(), data.x.size(1), 3, multi_label=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(structure_rows, "NodeSteps", None)
+        with pytest.raises(InputError, match=line):
+            structure_rows.structure_rows(GraphRows.of(data), model)
     local = Settings(**{**STRUCTURE.as_dict(), "structure": "local"})
     trained(local, canonical_graph(), 3)
 

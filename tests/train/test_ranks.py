@@ -132,6 +132,25 @@ def test_ranks_that_are_started_again_find_each_other_and_not_what_older_ones_wr
         _new_name(store, 2, 3)
 
 
+def test_ranks_wait_for_the_first_as_long_as_it_gives_signs_of_life(monkeypatch):
+    store, (first, other) = torch.distributed.HashStore(), (Ranks(number, 2) for number in (0, 1))
+    group = torch.distributed.distributed_c10d
+    monkeypatch.setattr(group, "_get_default_store", lambda: store)
+    monkeypatch.setattr("lgdgcn.train.ranks._HEARD", 0.05)
+    monkeypatch.setenv("LGDGCN_RANK_TIMEOUT", "1.5")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(other._wait_for_first, store, "first")
+        with first._alive("first"):
+            time.sleep(3)  # longer than a rank may be silent
+        waiting.result()
+    with pytest.raises(ZeroDivisionError), first._alive("second"):
+        1 / 0  # noqa: B018
+    with pytest.raises(RankError, match="another rank has ended"), other._watched():
+        other._wait_for_first(store, "second")
+    with pytest.raises(RankError, match="rank 0 hangs"), other._watched():
+        other._wait_for_first(store, "third")
+
+
 def test_a_rank_that_is_killed_loses_nothing(tmp_path):
     graph = "synthetic:nodes=300"
     command = ["-m", "lgdgcn", "train", graph, "--epochs", "40", "--batch-size", "100"]

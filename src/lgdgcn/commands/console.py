@@ -46,6 +46,7 @@ _width = None if sys.stdout.isatty() else 1000
 out = Console(highlight=False, markup=False, emoji=False, width=_width)
 _err = Console(stderr=True, highlight=False)
 _bar_shown = Lock()
+_epochs: Progress | None = None  # the bar of epochs that is shown now
 FIRST_EPOCH = "compiling kernels, once; first epoch"
 SHOWN_AFTER = 1.0  # seconds; what is done by then needs no bar
 
@@ -98,8 +99,10 @@ def print_warning(text: str) -> None:
 def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochReport], None]]":
     """Show one bar for all runs on a terminal's standard error.
 
-    The epochs that an early stop leaves out are not waited for: the bar ends at the last one.
+    The epochs that an early stop leaves out are not waited for: the bar ends at the last one. What
+    is done beside epochs, such as scoring in the end, is a note behind it.
     """
+    global _epochs
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=12),
@@ -131,7 +134,11 @@ def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochRe
             total = completed + sum(left.values()) + (runs - len(done)) * epochs
             progress.update(task, completed=completed, total=total, note=note)
 
-        yield on_epoch
+        _epochs = progress if shown else None
+        try:
+            yield on_epoch
+        finally:
+            _epochs = None
 
 
 @contextmanager
@@ -173,7 +180,8 @@ def work_progress(what: str, unit: str) -> Iterator[Advance]:
     )
     with _one_bar() as shown:
         if not shown:
-            yield lambda done, share: None
+            with _noted_beside_epochs(escape(what)) as advance:
+                yield advance
             return
         progress = Progress(*columns, console=_err, transient=True)
         task = progress.add_task(escape(what), total=None, note="")
@@ -198,6 +206,27 @@ def work_progress(what: str, unit: str) -> Iterator[Advance]:
             timer.join()  # it may be showing the bar just now
             if progress.live.is_started:
                 progress.stop()
+
+
+@contextmanager
+def _noted_beside_epochs(what: str) -> Iterator[Advance]:
+    """Show work as the note of the bar of epochs, if that is shown."""
+    bar = _epochs
+    if bar is None:
+        yield lambda done, share: None
+        return
+    [task] = bar.tasks
+    before = task.fields["note"]
+
+    def advance(done: int, share: float | None) -> None:
+        if share is not None:
+            bar.update(task.id, note=f"{what}, {share:.0%}")
+
+    bar.update(task.id, note=what)
+    try:
+        yield advance
+    finally:
+        bar.update(task.id, note=before)
 
 
 def duration(seconds: float) -> str:

@@ -44,6 +44,7 @@ def large_graph(finished: FinishedRun, source: GraphSource | None = None) -> Lar
             f"{source.dataset} does not fit into memory, and the model of {finished.folder} needs "
             "all nodes at once; train one in batches (--batch-size)"
         ) from None
+    packed.check_text()
     packed.check_hashes()  # all of it is used, and no index is looked at again
     own = source is finished.source
     graph = LargeGraph(packed, finished.trained, make_split=own and packed.y is not None)

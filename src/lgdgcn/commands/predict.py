@@ -19,7 +19,14 @@ from lgdgcn.commands.predicted_columns import (
     node_columns,
     with_text,
 )
-from lgdgcn.commands.table_file import PARQUET, Block, check_format, write_blocks
+from lgdgcn.commands.table_file import (
+    CSV,
+    PARQUET,
+    Block,
+    check_format,
+    large_format,
+    write_blocks,
+)
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
@@ -46,20 +53,25 @@ def predict(
         return predict_edges(run, out, graph=graph, probabilities=probabilities)
     if graph is not None and out is None:
         raise InputError("--graph: name the file for another graph's predictions with --out")
+    if out is not None:
+        check_format(out)
     finished = open_run(run, device)
     trained, source = finished.trained, finished.source
     if graph is not None:
         source = source.elsewhere(graph)
     large = large_graph(finished, source)
     files = RunFolder(run)
-    many = large is not None and large.packed.num_nodes >= MANY
-    out = out or (files.predictions.with_suffix(PARQUET) if many else files.predictions)
-    suffix = PARQUET if out.suffix == PARQUET else ".csv"
+    if out is None:
+        many = large is not None and large.packed.num_nodes >= MANY
+        out = files.predictions.with_suffix(large_format() if many else CSV)
+        if many and out.suffix == CSV:
+            said = "written as CSV, as Parquet needs pyarrow (pip install 'lgdgcn[parquet]')"
+            console.print(said, soft_wrap=True)
+    suffix = PARQUET if out.suffix == PARQUET else CSV
     edge_file = out.with_name(f"{out.stem}-edges{suffix}") if edges else None
     finished.target(out, files.predictions.with_suffix(suffix), graph=source)
     if edge_file is not None:
         finished.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
-    check_format(out)
     if large is not None:
         entropy = write_large(large, out, edge_file, probabilities)
     else:

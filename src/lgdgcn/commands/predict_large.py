@@ -20,10 +20,11 @@ from lgdgcn.metrics.attribution import routing_entropy
 from lgdgcn.progress import long_work
 from lgdgcn.train.large_graph import LargeGraph, edges_of_range
 from lgdgcn.train.neighbourhood import drawn_edges
+from lgdgcn.train.unit_table import SCORED
 
 __all__ = ["write_large"]
 
-_ROWS = 1 << 16  # nodes, or edges, of one block
+_ROWS = SCORED  # nodes, or edges, of one block: as many as a training scores at once
 _LOOKED_AT = 100_000  # edges whose entropy says whether edges are routed
 
 

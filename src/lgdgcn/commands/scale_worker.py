@@ -32,7 +32,7 @@ ROWS = {
     "generate": "a graph is drawn and written packed",
     "prepare": "before an epoch: features are propagated ahead",
     "epoch": "one epoch in batches of nodes, with its evaluation",
-    "predict": "all nodes are predicted and written to Parquet",
+    "predict": "all nodes are predicted and written to Parquet, without pyarrow to CSV",
     "full": "for comparison, an epoch that is one step on all nodes at once, with its evaluation",
 }
 SEVERAL = 2_000_000  # edges up to which a second epoch is measured, without first-time costs
@@ -192,13 +192,14 @@ def _settings(batch_size: int) -> Any:
 
 def _predict(graph: str, model: str, device: str) -> dict[str, Any]:
     from lgdgcn.commands.predict_large import write_large
+    from lgdgcn.commands.table_file import large_format
     from lgdgcn.data.packed import PackedGraph
     from lgdgcn.runtime import set_threads
     from lgdgcn.train.large_graph import LargeGraph
     from lgdgcn.train.trained import TrainedModel
 
     set_threads()
-    file = Path(model).with_suffix(".parquet")
+    file = Path(model).with_suffix(large_format())
     start = time.perf_counter()
     large = LargeGraph(PackedGraph.open(graph), TrainedModel.load(Path(model), device))
     write_large(large, file, None, probabilities=False)

@@ -10,9 +10,9 @@ import numpy as np
 from lgdgcn.errors import InputError
 from lgdgcn.storage import atomic_write, write_csv
 
-__all__ = ["PARQUET", "Block", "check_format", "write_blocks"]
+__all__ = ["CSV", "PARQUET", "Block", "check_format", "large_format", "write_blocks"]
 
-PARQUET = ".parquet"
+CSV, PARQUET = ".csv", ".parquet"
 
 # Columns by name: numbers as an array (NaN where there is none), everything else as a list.
 Block = dict[str, "np.ndarray[Any, Any] | Sequence[Any]"]
@@ -22,6 +22,15 @@ def check_format(path: Path) -> None:
     """Refuse a Parquet file before any work is done where nothing can write one."""
     if path.suffix == PARQUET:
         _pyarrow()
+
+
+def large_format() -> str:
+    """The suffix of tables with very many rows: that of Parquet, where something can write it."""
+    try:
+        _pyarrow()
+    except InputError:
+        return CSV
+    return PARQUET
 
 
 def write_blocks(path: Path, blocks: Iterable[Block]) -> int:

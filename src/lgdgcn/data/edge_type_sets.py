@@ -53,6 +53,8 @@ def download_edge_type_set(name: str) -> Path:
         InputError: The package cannot be had or is another one; nothing is written then.
     """
     known, cache = EDGE_TYPE_SETS[name], _download.cache_dir()
+    if any(".parquet" in file for file in known.files):
+        _pyarrow()  # before anything is downloaded
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix=".part-") as folder:
@@ -134,6 +136,11 @@ def _rows(content: bytes) -> list[dict[str, str]]:
 
 
 def _parquet(content: bytes) -> Any:
+    pyarrow = _pyarrow()
+    return pyarrow.parquet.read_table(pyarrow.BufferReader(content))
+
+
+def _pyarrow() -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -141,7 +148,7 @@ def _parquet(content: bytes) -> Any:
         raise InputError(
             "imdb_links is made of parquet files; pip install 'lgdgcn[parquet]'"
         ) from None
-    return pyarrow.parquet.read_table(pyarrow.BufferReader(content))
+    return pyarrow
 
 
 def _pairs(ends: Any, nodes: int) -> Any:

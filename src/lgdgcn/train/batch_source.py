@@ -46,14 +46,18 @@ class BatchSource:
         past = None if graph is None else graph.past
         epoch = 0 if past is None else int(past.epoch)
         if self._now is None or self._epoch != epoch:
-            if self._now is not None:  # with a table or without: what was chosen stays
-                self._table = "never" if self._now.table is None else "always"
-            self._now = None  # a table, before there is another
+            self.release()  # a table, before there is another
             along = structure_rows(self.graph, model)
             found = BatchInput.of(self.graph, self.settings, model, along, self._table)
             self._now = make_resident(found, self.device)
             self._epoch = epoch
         return self._now
+
+    def release(self) -> None:
+        """Give up what is read, until the next network is looked at."""
+        if self._now is not None:  # with a table or without: what was chosen stays
+            self._table = "never" if self._now.table is None else "always"
+        self._now = None
 
     def sampler(self, *, evaluates: bool = False) -> BatchSampler:
         """Return what makes batches, for scores with more neighbours."""

@@ -10,6 +10,7 @@ that are kept for it: so a training that goes on finds the same.
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, cast
 
 import torch
@@ -21,6 +22,7 @@ from lgdgcn.models import NodeModel, NodeOutput, SharpGCN, build
 from lgdgcn.nn import RandomStreams, SharpConv
 from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sum_of_seen
 from lgdgcn.nn.sharp.label_groups import meetings
+from lgdgcn.progress import long_work
 from lgdgcn.runtime import set_seed
 from lgdgcn.train.ahead import ahead
 from lgdgcn.train.batch_input import check_batchable
@@ -38,6 +40,7 @@ from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.targets import Targets, balanced_weights
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
+from lgdgcn.train.unit_table import SCORED, unit_table
 from lgdgcn.train.waiting import Waiting
 
 __all__ = ["BatchTrainer"]
@@ -97,21 +100,23 @@ class BatchTrainer(Trainer):
         return state
 
     def output(self, index: int, trained: TrainedModel) -> NodeOutput:
-        """Return what a finished model says of all nodes.
+        """Return what a finished model says of all nodes, with all their neighbours.
 
-        Of a mapped graph these are the class scores of the nodes of the split, 0 for others.
+        It is found as a prediction is: of a mapped graph step by step, which gives class scores
+        and no layers.
         """
-        graph = self.graphs[index]
-        if graph.edge_index is None:
-            nodes = nodes_of(graph.train_mask | graph.val_mask | graph.test_mask)
-            self._source.look_at(cast("SharpGCN", trained.model))
-            logits = node_array((self.rows.num_nodes, self.tasks[0].outputs), self.rows.dtype)
-            scores = self._scores(trained.model.eval(), nodes)
-            for chunk in self._chunks(nodes):
-                logits[nodes[chunk].long()] = scores[chunk].cpu()
-            return NodeOutput(logits, [])
-        trained.model.cpu()
-        return super().output(index, trained)
+        self._source.release()  # its tables, before there are others
+        if self.graphs[index].edge_index is not None:
+            trained.model.cpu()
+            return super().output(index, trained)
+        table = unit_table(self.rows, cast("SharpGCN", trained.model))
+        nodes = self.rows.num_nodes
+        logits = node_array((nodes, self.tasks[0].outputs), self.rows.dtype)
+        with long_work("scoring", "nodes") as advance:
+            for low, high in pairwise([*range(0, nodes, SCORED), nodes]):
+                logits[low:high] = table.logits(table.rows(torch.arange(low, high)))
+                advance(high, high / nodes)
+        return NodeOutput(logits, [])
 
     # One epoch
 

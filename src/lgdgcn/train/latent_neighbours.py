@@ -40,20 +40,18 @@ def latent_neighbours(
 ) -> Tensor:
     """Return the k nearest other nodes of every node, itself where fewer were found ``[N, k]``.
 
+    Before the work that leads here, :func:`check_index` says whether it can be done.
+
     Args:
         hidden: What nodes are alike in, in memory or in a mapped file ``[N, C]``.
         k: Number of neighbours, 1 to N - 1.
         device: Where they are compared.
         tells: Whether it is said how many of the nearest an index finds.
-
-    Raises:
-        InputError: They are too many, and faiss is not installed.
     """
     if len(hidden) <= EXACT_ROWS:
         with long_work("looking for neighbours"):
             found, _ = kernels.nearest(hidden.to(device).unsqueeze(0), k)
         return found.squeeze(0).cpu()
-    check_index(len(hidden))
     found = _by_index(hidden, k)
     if tells and Ranks.current().is_first:
         warnings.warn(

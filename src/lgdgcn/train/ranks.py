@@ -9,10 +9,11 @@ all ranks make the same step.
 
 import os
 import time
-from collections.abc import Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import Any, NoReturn, TypeVar
+from threading import Event, Thread
+from typing import Any, NoReturn, TypeVar, cast
 from uuid import uuid4
 
 import torch
@@ -31,6 +32,8 @@ TIMEOUT = "LGDGCN_RANK_TIMEOUT"  # the variable that says after how many seconds
 _TIMEOUT = 600.0
 _HEARD = 1.0  # seconds between two signs of life
 _LOOK = 0.02  # seconds between two looks at an answer
+_LOOK_AT_WORK = 0.1  # seconds between two looks at whether rank 0 has done its work
+_FAILED = "failed"
 
 
 class RankError(LGDError):
@@ -48,7 +51,7 @@ class Ranks:
 
     def __init__(self, rank: int = 0, size: int = 1, restarts: int = 0) -> None:
         self.rank, self.size, self.restarts = rank, size, restarts
-        self._heard = 0.0
+        self._heard, self._works = 0.0, 0
 
     @staticmethod
     def current() -> "Ranks":
@@ -126,6 +129,59 @@ class Ranks:
             dist.all_gather_object(every, value)
         return every
 
+    def by_first(self, work: Callable[[], T]) -> T:
+        """What rank 0 finds by itself, on all ranks, which wait while it gives signs of life.
+
+        So the work may take longer than a rank may be silent.
+        """
+        if self.size == 1:
+            return work()
+        self._works += 1
+        over = f"over/{self._works}"
+        if not self.is_first:
+            with self._watched() as store:
+                self._wait_for_first(store, over)
+            return cast("T", self.from_first(None))
+        with self._alive(over):
+            found = work()
+        return self.from_first(found)
+
+    @contextmanager
+    def _alive(self, over: str) -> Iterator[None]:
+        """Give signs of life from a thread, and write in the end whether all went well."""
+        end, outcome = Event(), _FAILED
+        store = dist.distributed_c10d._get_default_store()
+
+        def beat() -> None:
+            with suppress(RuntimeError):  # no store any more: the next message says so
+                while not end.wait(_HEARD):
+                    self._sign(store)
+
+        thread = Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+            outcome = "done"
+        finally:
+            end.set()
+            thread.join()
+            with self._watched():
+                store.set(over, outcome)
+
+    def _wait_for_first(self, store: Store, over: str) -> None:
+        """Wait until rank 0 has written how its work went, or has been silent for too long."""
+        last, since = "", time.monotonic()
+        while not (outcome := _read(store, over)):
+            self._sign(store)
+            heard = _read(store, "heard/0")
+            if heard != last:
+                last, since = heard, time.monotonic()
+            elif time.monotonic() > since + rank_timeout():
+                raise RuntimeError("timed out")
+            time.sleep(_LOOK_AT_WORK)
+        if outcome == _FAILED:
+            raise RuntimeError(outcome)
+
     def check_same(self, about: Mapping[str, Any]) -> None:
         """Refuse ranks that do not train the same.
 
@@ -144,17 +200,21 @@ class Ranks:
                     )
 
     @contextmanager
-    def _watched(self) -> Any:
+    def _watched(self) -> Iterator[Store]:
         """Give a sign of life, and name the rank that gives none if the others wait in vain."""
         store = dist.distributed_c10d._get_default_store()
-        now = time.time()
-        if now > self._heard + _HEARD:
-            store.set(f"heard/{self.rank}", f"{now:.0f}")
-            self._heard = now
+        self._sign(store)
         try:
-            yield
+            yield store
         except RuntimeError as error:
             self._blame(store, str(error))
+
+    def _sign(self, store: Store) -> None:
+        """Give a sign of life, unless the last one is recent."""
+        now = time.time()
+        if now > self._heard + _HEARD:
+            store.set(f"heard/{self.rank}", f"{now:.2f}")
+            self._heard = now
 
     def _blame(self, store: Any, error: str) -> NoReturn:
         if "imed out" not in error and "imeout" not in error:

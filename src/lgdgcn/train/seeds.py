@@ -221,7 +221,6 @@ class _SeedObserver(JobObserver):
         """Score the best weights of every seed and keep the best model of all."""
         self.batches.append([job.member.seed for job in jobs])
         for index, job in enumerate(jobs):
-            graph, state = trainer.graphs[index], trainer.states[index]
             trained = TrainedModel(
                 job.model,
                 trainer.model(index),
@@ -231,26 +230,10 @@ class _SeedObserver(JobObserver):
                 job.graph.x.size(1),
                 feature_names(job.graph),
                 job.graph.get("encoding"),
-                graph.get("scaling"),
+                trainer.graphs[index].get("scaling"),
             )
-            output = trainer.output(index, trained)
-            trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
-            scores = {
-                split: task.scores(output.logits, graph.y, graph[f"{split}_mask"])
-                for split in ("train", "val", "test")
-            }
-            headline = {split: next(iter(values.values())) for split, values in scores.items()}
-            result = SeedResult(
-                job.member.seed,
-                headline["val"],
-                headline["test"],
-                state.epoch,
-                state.seconds,
-                scores,
-                self._identities[job.member.seed]["data"],
-                task.threshold if task.sizes_differ else None,
-                sanity_warnings(trained, graph, output, state) + _unused_weights(trained, graph),
-            )
+            score = partial(self._scored, trainer, index, trained)
+            result, trained.task = Ranks.current().by_first(score)
             if self.folder is not None and self.many and trained.model.num_factors:
                 file = self.folder.seed_model(job.member.seed)
                 plain_file(file)  # no link is followed
@@ -259,6 +242,32 @@ class _SeedObserver(JobObserver):
                 self.best = trained
             self.results.append(result)
             job.done = True
+
+    def _scored(
+        self, trainer: Trainer, index: int, trained: TrainedModel
+    ) -> tuple[SeedResult, Task]:
+        """Score a finished model; returns its task, too, with the best thresholds."""
+        graph, state = trainer.graphs[index], trainer.states[index]
+        seed = trainer.members[index].seed
+        output = trainer.output(index, trained)
+        trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
+        scores = {
+            split: task.scores(output.logits, graph.y, graph[f"{split}_mask"])
+            for split in ("train", "val", "test")
+        }
+        headline = {split: next(iter(values.values())) for split, values in scores.items()}
+        result = SeedResult(
+            seed,
+            headline["val"],
+            headline["test"],
+            state.epoch,
+            state.seconds,
+            scores,
+            self._identities[seed]["data"],
+            task.threshold if task.sizes_differ else None,
+            sanity_warnings(trained, graph, output, state) + _unused_weights(trained, graph),
+        )
+        return result, task
 
     def _save_due(
         self,

@@ -20,7 +20,7 @@ from lgdgcn.nn.sharp.structure import REFRESHES
 from lgdgcn.progress import long_work
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.hop_table import row_ranges, table_folder
-from lgdgcn.train.latent_neighbours import latent_neighbours
+from lgdgcn.train.latent_neighbours import check_index, latent_neighbours
 from lgdgcn.train.node_steps import NodeSteps
 from lgdgcn.train.scratch import matrix_maker, node_array
 
@@ -51,6 +51,8 @@ def structure_rows(graph: GraphRows, network: SharpGCN) -> GraphRows:
     if past is None or not encoder.hops + len(encoder.deeper):  # or nothing is propagated
         return along
     k, device = min(own.neighbours, graph.num_nodes - 1), own.gamma.device
+    if k:
+        check_index(graph.num_nodes)  # before any work
     for number in range(REFRESHES):
         steps = NodeSteps(graph, past, along)
         rows = steps.encoded()

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lgdgcn.errors import InputError
 from lgdgcn.models import SharpGCN
 from lgdgcn.nn.sharp.edge_mixture import posterior_of
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.node_steps import NodeSteps
 from lgdgcn.train.structure_rows import structure_rows
 
-__all__ = ["UnitTable", "unit_table"]
+__all__ = ["SCORED", "UnitTable", "unit_table"]
 
+SCORED = 1 << 16  # nodes that are scored at once
 _EDGES = 1 << 16  # whose ends are read at once
 
 
@@ -42,9 +44,19 @@ class UnitTable:
 
     @torch.no_grad()
     def logits(self, units: Tensor) -> Tensor:
-        """The class scores that units mean, ``[n, M, d] -> [n, C]``."""
+        """The class scores that units mean, ``[n, M, d] -> [n, C]``.
+
+        Raises:
+            InputError: They are not finite.
+        """
         like = self.network.head.start
-        return self.network.score(self.network.evidence(units.to(like.device))).cpu()
+        logits = self.network.score(self.network.evidence(units.to(like.device))).cpu()
+        if bad := int((~logits.isfinite()).any(-1).sum()):
+            raise InputError(
+                f"the model's scores of {bad} of {len(logits)} nodes are not finite; "
+                "the features may be too large, or the model damaged"
+            )
+        return logits
 
     def edge_factors(self, source: Tensor, target: Tensor) -> Tensor:
         """Probability of each factor, of edges by their ends ``[e] -> [e, M]``."""

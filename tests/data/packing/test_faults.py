@@ -101,9 +101,10 @@ def test_a_file_that_changes_while_it_is_read(tmp_path, monkeypatch):
     assert left(tmp_path) == []
 
 
-def test_duckdb_is_not_installed(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "duckdb", None)
-    with pytest.raises(InputError, match=r"needs DuckDB; pip install 'lgdgcn\[scale\]'"):
+@pytest.mark.parametrize(("module", "name"), [("duckdb", "DuckDB"), ("pyarrow", "pyarrow")])
+def test_duckdb_or_pyarrow_is_not_installed(module, name, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=rf"needs {name}; pip install 'lgdgcn\[scale\]'"):
         pack(write_graph(tmp_path / "g"), tmp_path / "g.lgd", memory="8GB")
     assert left(tmp_path) == []
 

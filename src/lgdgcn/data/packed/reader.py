@@ -10,7 +10,7 @@ import numpy as np
 
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.packed.manifest import AGAIN, FileEntry, Manifest, hash_file, read_manifest
-from lgdgcn.data.packed.text import TextTable, row_numbers
+from lgdgcn.data.packed.text import TextTable, arrow, row_numbers
 from lgdgcn.errors import InputError
 from lgdgcn.progress import long_work
 
@@ -220,6 +220,15 @@ class PackedGraph:
         from lgdgcn.data.packed.whole import read_packed
 
         return read_packed(self, **options)
+
+    def check_text(self) -> None:
+        """Refuse a graph with ids or text, before any work, where nothing can read them.
+
+        Raises:
+            InputError: pyarrow is not installed.
+        """
+        if self.has("ids") or self.has("columns"):
+            arrow()
 
     def check_hashes(self) -> None:
         """Read every file and compare it with the manifest.

@@ -27,11 +27,13 @@ PER_THREAD = 64 * 10**6  # bytes that a thread of the engine needs to read and j
 
 
 def require_duckdb() -> Any:
-    """The ``duckdb`` module; where it is missing, the error says what to install."""
+    """The ``duckdb`` module; where it or pyarrow is missing, the error says what to install."""
     try:
         import duckdb
-    except ImportError:
-        raise InputError("packing a graph needs DuckDB; pip install 'lgdgcn[scale]'") from None
+        import pyarrow  # noqa: F401 (which hands over what it finds)
+    except ImportError as error:
+        name = "pyarrow" if error.name == "pyarrow" else "DuckDB"
+        raise InputError(f"packing a graph needs {name}; pip install 'lgdgcn[scale]'") from None
     return duckdb
 
 
