@@ -1,18 +1,23 @@
 # make train   set up, train on the synthetic graph, show the table and the figure
 # make test    set up, check style, types and imports, run all tests
+# make golden  compare all that is recorded in tests/golden: make golden ARGS=reader
 # make attack  hostile graphs, damaged runs, kills and signals: make attack ARGS="--minutes 60"
 # make gpu-check  on a machine with a GPU: kernels, batches, resume, the speeds; eight minutes
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: train test attack gpu-check lint clean
+.PHONY: train test golden attack gpu-check lint clean
 
 train: .venv/.ready
 	$(BIN)/lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
 
 test: .venv/.ready-dev .venv/.chromium lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+
+golden: .venv/.ready-dev
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m golden check $(ARGS)
+	@echo "trainings and speed, side by side with another checkout: tests/golden/compare.py"
 
 attack: .venv/.ready-dev
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m attack $(ARGS)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from attack.graphs import hostile_name
 from attack.literal import read_table
 
-__all__ = ["Kind", "damage", "flip"]
+__all__ = ["Kind", "damage", "flip", "spoil_arrays", "spoil_cells", "spoil_file"]
 
 
 class Kind(Enum):
@@ -32,11 +32,11 @@ def damage(random: Random, folder: Path) -> Kind:
     """Damage the nodes or the edges."""
     path = random.choice(sorted(folder.iterdir()))
     if (chance := random.random()) < 0.05:
-        return _bomb(random, path) if chance < 0.001 else _spoil_file(random, path)
+        return _bomb(random, path) if chance < 0.001 else spoil_file(random, path)
     if path.suffix == ".npz":
-        return random.choice([_flip_file, _spoil_arrays])(random, path)
+        return random.choice([_flip_file, spoil_arrays])(random, path)
     if random.random() < 0.5:
-        return _spoil_cells(random, path)
+        return spoil_cells(random, path)
     if path.suffix == ".gz" and random.random() < 0.5:
         content = flip(random, gzip.decompress(path.read_bytes()))
         path.write_bytes(gzip.compress(content, 1))
@@ -92,7 +92,7 @@ def _flip_file(random: Random, path: Path) -> Kind:
 # Cells
 
 
-def _spoil_cells(random: Random, path: Path) -> Kind:
+def spoil_cells(random: Random, path: Path) -> Kind:
     """Rewrite a table with cells, rows or columns removed, repeated or replaced."""
     rows = read_table(path)
     for _ in range(random.randint(1, 2)):
@@ -143,7 +143,7 @@ def _spoil_table(random: Random, rows: list[list[str]]) -> None:
 # Arrays
 
 
-def _spoil_arrays(random: Random, path: Path) -> Kind:
+def spoil_arrays(random: Random, path: Path) -> Kind:
     """Replace one array by something that no graph has."""
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
@@ -200,7 +200,7 @@ def _changes(name: str, array: np.ndarray, count: int) -> list[tuple[str, Any]]:
 # The file itself
 
 
-def _spoil_file(random: Random, path: Path) -> Kind:
+def spoil_file(random: Random, path: Path) -> Kind:
     """Put something else in its place, or a second file beside it."""
     kind = random.randrange(5)
     if kind == 0:
