@@ -1,7 +1,6 @@
 """The small graphs and runs that wrong calls and shapes begin with, each made once a process.
 
-A home is a folder. Its graph lies in ``graph``, its run in ``run``; a copy of it is a home of its
-own, whose run knows the copy of the graph.
+A home is a folder: its graph lies in ``graph`` or ``graph.lgd``, its run in ``run``.
 """
 
 import csv
@@ -19,6 +18,7 @@ from unittest import mock
 import torch
 
 from commands.runner import call
+from lgdgcn.edges import shown_types
 from lgdgcn.train.trainer import Trainer
 from lgdgcn.tune import search
 
@@ -36,7 +36,7 @@ _FOLDER = tempfile.TemporaryDirectory(prefix="golden-")  # removed when the proc
 @cache
 def home(name: str) -> Path:
     """The folder of a home; not to be changed."""
-    folder = Path(_FOLDER.name, name)
+    folder = Path(os.path.realpath(_FOLDER.name), name)
     folder.mkdir()
     quick = mock.patch("lgdgcn.plots.tsne_map", lambda points, seed: points[:, :2])
     with chdir(folder), plain_machine(), quick:  # t-SNE takes seconds and is not what is recorded
@@ -45,7 +45,7 @@ def home(name: str) -> Path:
 
 
 def copy(name: str, target: Path) -> None:
-    """Copy a home into a folder that is there."""
+    """Copy a home into a folder that is there; its run knows the copy of the graph."""
     source = home(name)
     shutil.copytree(source, target, dirs_exist_ok=True)
     for config in target.rglob("config.toml"):
@@ -90,14 +90,10 @@ def _graph(folder: Path, *, more: bool = False) -> None:
     """24 nodes of three classes in a ring, every edge in both directions as both are meant."""
     rows = [["id", "f1", "f2", "f3", "label", "split", *(["country", "note"] if more else [])]]
     for i in range(24):
+        name, split = ODD[i] if i < 2 else f"n{i}", ("train", "val", "test")[i // 3 % 3]
         x = [round(0.31 * (7 * i % (11 + j)) + (i % 3 == j), 2) for j in range(3)]
-        row = [
-            ODD[i] if i < 2 else f"n{i}",
-            *x,
-            CLASSES[i % 3],
-            ("train", "val", "test")[i // 3 % 3],
-        ]
-        rows.append(row + ([["DE", "FR"][i % 2], f"a note on node number {i}"] if more else []))
+        told = [["DE", "FR"][i % 2], f"a note on node number {i}"] if more else []
+        rows.append([name, *x, CLASSES[i % 3], split, *told])
     _write(folder / "graph/nodes.csv", rows)
     names = [row[0] for row in rows[1:]]
     edges = [(i, (i + 3) % 24) for i in range(24)] + [(0, 1), (4, 5), (8, 9)]
@@ -150,7 +146,8 @@ def _stopped(folder: Path) -> None:
 
 def _types(folder: Path) -> None:
     _edges(folder, typed=True)
-    _done("train", "graph", "--task", "edges", "--out", "run")
+    with mock.patch.object(shown_types, "TREES", 10):
+        _done("train", "graph", "--task", "edges", "--out", "run")
 
 
 def _reasons(folder: Path) -> None:
