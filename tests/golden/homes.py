@@ -55,14 +55,19 @@ def copy(name: str, target: Path) -> None:
 
 @contextmanager
 def plain_machine():
-    """As on a machine without a GPU, whose user has asked for no tracebacks."""
+    """As on a machine of one core without a GPU, whose user has asked for no tracebacks."""
+    threads = torch.get_num_threads()
     with (
         mock.patch.object(torch.cuda, "is_available", return_value=False),
         mock.patch.object(torch.cuda, "device_count", return_value=0),
-        mock.patch.dict(os.environ),
+        mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}),
     ):
         os.environ.pop("LGDGCN_DEBUG", None)
-        yield
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
 
 
 @contextmanager
