@@ -6,6 +6,7 @@ otherwise; timings never fail. README.md in this folder says what each part does
 """
 
 import argparse
+import re
 import sys
 import tempfile
 import time
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from side_by_side.answers import answer_jobs
+from side_by_side.differences import Difference
 from side_by_side.digits import ordinal
 from side_by_side.jobs import Compared, Job, compare_jobs
 from side_by_side.speed import compare_speed
@@ -22,7 +24,6 @@ from side_by_side.typed import edge_jobs
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("trainings", "answers", "edges", "speed")
-MOST = 6  # differences of a job that are printed
 
 
 def main() -> int:
@@ -64,7 +65,9 @@ def _compare(options: argparse.Namespace, old: Tree, new: Tree, keep: Path) -> i
     _say("\n".join(["", *_table(rows), *lines]))
     differing = sum(bool(row.differences) for _, row in rows)
     if rows:
-        _say(f"\n{differing} of {len(rows)} differ" if differing else "\nnothing differs")
+        kept = f"; all of it: {keep / 'differences.txt'}" if options.keep else ""
+        said = f"{differing} of {len(rows)} differ{kept}" if differing else "nothing differs"
+        _say(f"\n{said}")
     return int(differing > 0)
 
 
@@ -82,14 +85,28 @@ def _table(rows: Sequence[tuple[str, Compared]]) -> list[str]:
     lines = [f"{'part':10} {'what':{width}} {'old s':>7} {'new s':>7}  differs"]
     for part, row in rows:
         seconds = [_seconds(row.seconds[name]) for name in ("old", "new")]
-        digits = [one.digit for one in row.differences if one.digit]
-        worst = f", from the {ordinal(min(digits))} digit on" if digits else ""
-        said = f"{len(row.differences)} things{worst}" if row.differences else "-"
+        said = f"{len(row.differences)} things{_worst(row.differences)}" if row.differences else "-"
         lines.append(f"{part:10} {row.name:{width}} {' '.join(seconds)}  {said}")
-        lines += [f"    {one}" for one in row.differences[:MOST]]
-        if len(row.differences) > MOST:
-            lines.append(f"    and {len(row.differences) - MOST} more, see differences.txt")
+        lines += _by_output(row.differences)
     return lines
+
+
+def _by_output(differences: Sequence[Difference]) -> list[str]:
+    """A line for each output that differs: how much, and what differs first."""
+    outputs: dict[str, list[Difference]] = {}
+    for one in differences:
+        outputs.setdefault(re.split(r"[/\[]", one.where)[0], []).append(one)
+    return [
+        f"    {name}: {len(found)}{_worst(found)}; first, {str(found[0]).removeprefix(name).lstrip('/')}"
+        if len(found) > 1
+        else f"    {found[0]}"
+        for name, found in outputs.items()
+    ]
+
+
+def _worst(differences: Sequence[Difference]) -> str:
+    digits = [one.digit for one in differences if one.digit]
+    return f", from the {ordinal(min(digits))} digit on" if digits else ""
 
 
 def _seconds(spent: float | None) -> str:

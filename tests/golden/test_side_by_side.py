@@ -60,6 +60,12 @@ def test_weights_are_compared_to_the_last_bit(differences):
     assert found.digit == 9  # of the largest one, 8.0
 
 
+def test_long_texts_are_shown_where_they_begin_to_differ():
+    [found] = compare({"about": ["a" * 90 + "xy"]}, {"about": ["a" * 90 + "xz"]})
+    assert found.where == "about[0]"
+    assert found.text == f"…{'a' * 15}xy' before, …{'a' * 15}xz' now"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "digit"),
     [(1.0, 1.0, None), (0.0, 1e-30, 1), (99.99, 100.0, 5), (1e5, 1e5 + 1, 6), (1.0, np.nan, 1)],

@@ -59,7 +59,8 @@ def _answers(name: str, graphs: Path) -> Job:
         if name != "edge-types":
             found |= read_run(run, spelling)
             found["nodes"] = outputs.table(spelling.file(run, "nodes predicted"), renamed)
-            found["measures"] = outputs.described(spelling.file(run, "measures"), renamed)
+            measures = outputs.described(spelling.file(run, "measures"), renamed)
+            found["measures"] = {one["name"]: one for one in measures}
         return found
 
     return Job(name, calls, read)

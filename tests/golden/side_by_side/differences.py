@@ -63,7 +63,7 @@ def compare(old: Any, new: Any, where: str = "") -> Iterator[Difference]:
         if digit is not None:
             yield Difference(where, f"{old!r} before, {new!r} now", digit)
     elif old != new:
-        yield Difference(where, f"{_short(old)} before, {_short(new)} now")
+        yield Difference(where, _both(old, new))
 
 
 def _epochs(where: str, old: Epochs, new: Epochs) -> Iterator[Difference]:
@@ -102,7 +102,7 @@ def _arrays(where: str, old: np.ndarray, new: np.ndarray) -> Iterator[Difference
     elif old.dtype.kind in "OU" or new.dtype.kind in "OU":
         differs = np.flatnonzero(old.astype(object) != new.astype(object))
         if len(differs):
-            pair = f"{_short(old[differs[0]])} before, {_short(new[differs[0]])} now"
+            pair = _both(old[differs[0]], new[differs[0]])
             yield Difference(where, f"{len(differs)} of {old.size} rows; first, {pair}")
     elif (gap := widest_gap(old, new)) is not None:
         yield Difference(where, f"{gap[0]} of {old.size} numbers", gap[1])
@@ -122,6 +122,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+def _both(old: Any, new: Any) -> str:
+    """Two values that are not the same; of long texts, where they begin to differ."""
+    texts = repr(old), repr(new)
+    letters = enumerate(zip(*texts, strict=False))
+    first = next((i for i, (a, b) in letters if a != b), min(map(len, texts)))
+    start = max(0, first - LONGEST // 3)
+    before, now = (
+        f"{'…' if start else ''}{text[start : start + LONGEST]}"
+        f"{'…' if len(text) > start + LONGEST else ''}"
+        for text in texts
+    )
+    return f"{before} before, {now} now"

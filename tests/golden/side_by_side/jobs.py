@@ -92,9 +92,11 @@ def _run(job: Job, tree: Tree, folder: Path, say: Say) -> float | None:
     about = json.dumps([calls, tree.digest, machine()])
     key = hashlib.sha256(about.encode()).hexdigest()
     done = folder / DONE
-    if tree.name == "old" and done.is_file() and json.loads(done.read_text())["key"] == key:
-        say(f"{tree.name}: {job.name}: kept from before")
-        return None
+    if tree.name == "old" and done.is_file():
+        before = json.loads(done.read_text())
+        if before["key"] == key and not before["failed"]:
+            say(f"{tree.name}: {job.name}: kept from before")
+            return None
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     total, failed = 0.0, ""

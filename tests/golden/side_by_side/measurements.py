@@ -189,7 +189,7 @@ def _spent(tree: Tree, name: str, **values: object) -> Measured:
 
 
 def _process(tree: Tree, words: list[str], **pipes: Any) -> "subprocess.Popen[str]":
-    environment = tree.environment(threads=len(os.sched_getaffinity(0)))
+    environment = tree.environment(threads=len(os.sched_getaffinity(0)), gpu=True)
     folder = tree.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, *words]

@@ -47,7 +47,7 @@ def compare_speed(
                 own.mkdir(parents=True, exist_ok=True)
                 measured[tree.name].append(timing.measure(tree, own))
         lines += _rows(timing, measured["old"], measured["new"])
-        say(lines[-1])
+        say(f"{timing.name}: measured")
     header = f"{'what':44} {'old':>10} {'new':>10}  new / old"
     return ["", f"time and memory, {device}, {repeats} of each in turns", header, *lines]
 

@@ -62,7 +62,7 @@ TODAY = {
     "row of 64 of released": "population-64",
     "row of ours": "sharp",
     "row of 64 of ours": "sharp-population-64",
-    "a scale row": "-m lgdgcn.commands.scale_worker {json}",
+    "a scale row": "{here}/scale_row.py {json}",
     # trees that agree in this can read each other's packed graphs
     "packed format": "1",
 }

@@ -44,11 +44,12 @@ class Tree:
             self._process.stdin.close()
             self._process.wait()
 
-    def environment(self, threads: int) -> dict[str, str]:
-        """Variables of a process that runs this tree's sources."""
+    def environment(self, threads: int, *, gpu: bool) -> dict[str, str]:
+        """Variables of a process that runs this tree's sources, on a GPU only if it may."""
         own = {"PYTHONPATH": str(self.path / "src"), **dict.fromkeys(THREADS, str(threads))}
         data = data_folder()
-        return {**os.environ, **own, **({"LGDGCN_DATA": str(data)} if data else {})}
+        own |= {"LGDGCN_DATA": str(data)} if data else {}
+        return {**os.environ, **own, **({} if gpu else {"CUDA_VISIBLE_DEVICES": ""})}
 
     def call(self, **call: Any) -> dict[str, Any]:
         """Run a command line in a fork; see :mod:`side_by_side.forks`."""
@@ -60,7 +61,7 @@ class Tree:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env=self.environment(threads=1),
+                env=self.environment(threads=1, gpu=False),
             )
             self._send(self._warm_up())
         self._send(call)
