@@ -18,7 +18,7 @@ SMALLEST_VARIANCE = 1e-12  # stands in for the mean variance of identical units
 LARGEST_EXPONENT = 80.0  # exp(80) still fits float32 (released variant only)
 
 
-def precision_matrix(cov: Tensor, kind: Precision = "scaled") -> Tensor:
+def precision_matrix(cov: Tensor, kind: Precision = "exact") -> Tensor:
     r"""Turn covariances into the matrices of the Mahalanobis distance.
 
     Args:
@@ -55,7 +55,7 @@ def _released_precision(cov: Tensor) -> Tensor:
     return F.normalize(inverse * live.unsqueeze(-1), dim=-1).to(cov.dtype)
 
 
-def log_likelihood(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision = "scaled") -> Tensor:
+def log_likelihood(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision = "exact") -> Tensor:
     """Log density of every unit under every component, without the common constant.
 
     Args:
