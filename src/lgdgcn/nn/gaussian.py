@@ -23,12 +23,12 @@ def precision_matrix(cov: Tensor, kind: Precision = "exact") -> Tensor:
 
     Args:
         cov: Covariances. Shape ``[*, M, d, d]``.
-        kind: ``"exact"`` is :math:`\Sigma^{-1}`, regularised only by what rounding demands.
-            ``"scaled"`` shrinks :math:`\Sigma` towards its mean variance and divides the inverse
-            by its mean diagonal: the literal inverse pulls units together without end, since
-            :math:`\Sigma` follows them (``docs/paper.md``). ``"released"`` repeats the authors'
-            code, which row-normalises :math:`\Sigma`, pseudo-inverts it and row-normalises again;
-            the result is neither symmetric nor positive definite.
+        kind: ``"exact"`` is :math:`\Sigma^{-1}`, regularised only by what rounding demands. It
+            grows as units come together, since :math:`\Sigma` follows them, so its loss needs a
+            small weight (``docs/paper.md``). ``"scaled"`` shrinks :math:`\Sigma` towards its mean
+            variance and divides the inverse by its mean diagonal. ``"released"`` repeats the
+            authors' code, which row-normalises :math:`\Sigma`, pseudo-inverts it and row-normalises
+            again; the result is neither symmetric nor positive definite.
 
     Returns:
         Matrices of shape ``[*, M, d, d]``.
