@@ -30,7 +30,7 @@ def main(epochs: int = 40) -> None:
     """Train LGD-GCN with and without the new loss and compare the entropy of their routing."""
     MODELS["decided"] = ModelSpec("LGD-GCN, decided", DecidedLGDGCN)
     graph = synthetic_graph(factors=4, nodes=200, classes=4, average_degree=16)
-    settings = Settings(hidden_channels=32, iterations=2, tau=0.2, epochs=epochs)
+    settings = Settings(hidden_channels=32, iterations=2, tau=0.2, lambda_space=1e-5, epochs=epochs)
     for name in ("lgdgcn", "decided"):
         trainer = Trainer(graph, [Member(settings)], name)
         trainer.train()

@@ -13,7 +13,7 @@ def main(epochs: int = 40) -> None:
     members = [
         Member(Settings(**shared, lr=lr, lambda_space=weight), seed=0)
         for lr in (0.003, 0.01, 0.03)
-        for weight in (0.0, 0.1, 1.0)
+        for weight in (0.0, 1e-5, 1e-3)
     ]
     trainer = Trainer(graph, members)
     while not trainer.finished:
@@ -21,7 +21,7 @@ def main(epochs: int = 40) -> None:
             if report.finished:
                 own = members[report.index].settings
                 print(
-                    f"lr {own.lr:<5} lambda_space {own.lambda_space:<3} "
+                    f"lr {own.lr:<5} lambda_space {own.lambda_space:<5} "
                     f"best validation score {report.state.best_score:.3f} "
                     f"in epoch {report.state.best_epoch}"
                 )

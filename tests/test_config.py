@@ -324,7 +324,16 @@ def test_a_generated_graph_has_the_presets_of_all():
 
 def test_the_sharp_variant_has_settings_for_any_graph():
     assert preset("unheard-of", "lgdgcn", "sharp") == preset("", "lgdgcn", "sharp") != {}
-    assert preset("unheard-of", "lgdgcn", "paper") == {}
+    assert preset("unheard-of", "lgdgcn", "released") == {}
+
+
+@pytest.mark.parametrize("graph", ["cora", "lgd_syn_fac4", "unheard-of"])
+def test_the_literal_space_loss_has_small_weights(graph):
+    """At the text's own, 0.1 and more, the units collapse (docs/paper.md)."""
+    for multi_label in (False, True):
+        own = preset(graph, "lgdgcn", "paper", multi_label=multi_label)
+        assert own["variant"] == "paper"
+        assert 0 < own["lambda_space"] < 1e-3
 
 
 def test_without_a_variant_lgd_gcn_is_sharp_and_disengcn_the_papers():

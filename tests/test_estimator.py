@@ -100,6 +100,7 @@ def test_what_is_not_given_is_the_variants_own():
     assert rows.settings.feature_scaling == rows.scaling.kind == "rows"
     paper = fitted(variant="paper", epochs=2, iterations=None).trained_.settings
     assert paper.iterations == Settings().iterations != own["iterations"]
+    assert paper.lambda_space == preset("", "lgdgcn", "paper")["lambda_space"]
 
 
 def test_by_default_it_is_sharp_with_settings_for_the_labels_it_is_fitted_on():

@@ -130,7 +130,9 @@ class Settings:
     space: bool = _flag(True, "use the space loss")
     diversity: bool = _flag(True, "use the diversity loss")
     latent_graph: bool = _flag(True, "aggregate along the latent graphs")
-    lambda_space: float = _number(0.5, "weight of the space loss", low=0, high=1e30, weighs="space")
+    lambda_space: float = _number(
+        0.5, "weight of the space loss; 1e-5 or so for paper", low=0, high=1e30, weighs="space"
+    )
     lambda_div: float = _number(
         0.01, "weight of the diversity loss", low=0, high=1e30, weighs="diversity"
     )

@@ -66,6 +66,7 @@ _VARIANTS_OWN = {
     name
     for kind in (False, True)
     for values in (
+        preset("", "lgdgcn", "paper", multi_label=kind),
         preset("", "lgdgcn", "sharp", multi_label=kind),
         *portfolio("lgdgcn", "sharp", multi_label=kind),
     )
@@ -112,7 +113,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters that are ``None`` have the variant's own value: for ``"sharp"``, the default, that
     of its shipped preset for one label per node or for sets of labels, whichever ``y`` holds; for
-    ``"paper"`` and ``"released"`` the default of the setting.
+    ``"paper"`` and ``"released"`` the default of the setting, but for ``lambda_space`` of
+    ``"paper"``, which is small.
 
     Args:
         **params: Settings of LGD-GCN, such as ``factors``, ``hidden_channels``, ``variant`` or

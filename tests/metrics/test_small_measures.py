@@ -67,7 +67,7 @@ def test_diversity_is_eq_5_under_the_units_own_gaussians():
     units = apart(1.5)
     flat = torch.from_numpy(units)
     covariance = torch.stack([flat[:, m].T.cov(correction=0) for m in range(3)])
-    expected = diversity(flat, flat.mean(0), covariance)
+    expected = diversity(flat, flat.mean(0), covariance, "scaled")
     assert np.allclose(node_diversity(units), expected.numpy())
     assert node_diversity(apart(30.0)).mean() == pytest.approx(1)
     same = np.repeat(units[:, :1], 3, axis=1)

@@ -100,8 +100,9 @@ def test_losses_weigh_layers_by_powers_of_ten(seed, variant):
         statistics.cov += 0.3 * torch.eye(6)  # wide enough for the factors to overlap
         arguments = [t.detach() for t in (output.local_units, statistics.mean, statistics.cov)]
         arrays = [t.numpy() for t in arguments]
-        space += weight * latent_space.space_loss(*arrays, "scaled").mean()
-        volume = latent_space.diversity(*arrays, "scaled", jitter=1e-6)
+        precision = "exact" if variant == "paper" else "scaled"
+        space += weight * latent_space.space_loss(*arrays, precision).mean()
+        volume = latent_space.diversity(*arrays, precision, jitter=1e-6)
         diversity += weight * -np.log(volume).mean()
         if variant == "sharp":
             shares = layer.factor_weights.tolist()
@@ -248,11 +249,12 @@ def test_length_of_the_routed_units():
 
 
 def test_precision():
-    precisions = {"paper": "scaled", "released": "released", "sharp": "scaled"}
+    precisions = {"paper": "exact", "released": "released", "sharp": "scaled"}
     for variant, own in precisions.items():
         assert network(variant=variant).layers[-1].latent_space.precision == own
-        model = network(variant=variant, precision="exact")
-        assert model.layers[-1].latent_space.precision == "exact"
+        for given in ("exact", "scaled"):
+            model = network(variant=variant, precision=given)
+            assert model.layers[-1].latent_space.precision == given
 
 
 @pytest.mark.parametrize(

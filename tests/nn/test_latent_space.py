@@ -40,8 +40,8 @@ def test_space_loss_equals_the_literal_loop(seed, precision):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_scaled_precision_has_no_scale_and_is_positive_definite(seed):
     cov = mixture(seed)[2]
-    matrices = precision_matrix(cov)
-    torch.testing.assert_close(precision_matrix(1e-6 * cov), matrices)
+    matrices = precision_matrix(cov, "scaled")
+    torch.testing.assert_close(precision_matrix(1e-6 * cov, "scaled"), matrices)
     torch.testing.assert_close(matrices, matrices.mT)
     assert (torch.linalg.eigvalsh(matrices) > 0).all()
 
@@ -181,7 +181,7 @@ def test_reset_forgets_the_statistics():
     assert space.updates == 0
     assert not space.mean.any()
     assert torch.equal(space.cov, torch.eye(3).expand(2, 3, 3))
-    assert str(space) == "LatentSpace(M=2, d=3, precision='scaled')"
+    assert str(space) == "LatentSpace(M=2, d=3, precision='exact')"
 
 
 def test_statistics_carry_no_gradient():

@@ -24,7 +24,7 @@ from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 
 CPU = torch.device("cpu")
-SMALL = {"factors": 2, "hidden_channels": 16, "epochs": 40, "k": 3}
+SMALL = {"factors": 2, "hidden_channels": 16, "epochs": 40, "k": 3, "lambda_space": 1e-5}
 
 
 def large_toy():

@@ -70,5 +70,6 @@ def node_diversity(units: Array) -> Array:
     centred = (units - mean).transpose(1, 0, 2)  # [M, N, d]
     covariance = centred.transpose(0, 2, 1) @ centred / len(units)
     z, mu, sigma = (torch.from_numpy(part) for part in (units, mean, covariance))
-    volume: Array = diversity(z, mu, sigma).clamp(0, 1).numpy()
+    # shrunk, as dead channels have no variance
+    volume: Array = diversity(z, mu, sigma, "scaled").clamp(0, 1).numpy()
     return volume

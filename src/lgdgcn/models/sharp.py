@@ -160,6 +160,7 @@ class SharpGCN(LGDGCN):
 
     def make_layer(self, in_channels: int | None, out_channels: int, **options: Any) -> LGDConv:
         """Return a layer whose units are class distributions."""
+        options["precision"] = options["precision"] or "scaled"  # has no size for λ_space to fit
         if self.unit_length:
             return UnitConv(in_channels, out_channels, **options)
         labels = self.num_labels if self.is_exclusive else None

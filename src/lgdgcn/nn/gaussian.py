@@ -18,17 +18,17 @@ SMALLEST_VARIANCE = 1e-12  # stands in for the mean variance of identical units
 LARGEST_EXPONENT = 80.0  # exp(80) still fits float32 (released variant only)
 
 
-def precision_matrix(cov: Tensor, kind: Precision = "scaled") -> Tensor:
+def precision_matrix(cov: Tensor, kind: Precision = "exact") -> Tensor:
     r"""Turn covariances into the matrices of the Mahalanobis distance.
 
     Args:
         cov: Covariances. Shape ``[*, M, d, d]``.
-        kind: ``"exact"`` is :math:`\Sigma^{-1}`, regularised only by what rounding demands.
-            ``"scaled"`` shrinks :math:`\Sigma` towards its mean variance and divides the inverse
-            by its mean diagonal: the literal inverse pulls units together without end, since
-            :math:`\Sigma` follows them (``docs/paper.md``). ``"released"`` repeats the authors'
-            code, which row-normalises :math:`\Sigma`, pseudo-inverts it and row-normalises again;
-            the result is neither symmetric nor positive definite.
+        kind: ``"exact"`` is :math:`\Sigma^{-1}`, regularised only by what rounding demands. It
+            grows as units come together, since :math:`\Sigma` follows them, so its loss needs a
+            small weight (``docs/paper.md``). ``"scaled"`` shrinks :math:`\Sigma` towards its mean
+            variance and divides the inverse by its mean diagonal. ``"released"`` repeats the
+            authors' code, which row-normalises :math:`\Sigma`, pseudo-inverts it and row-normalises
+            again; the result is neither symmetric nor positive definite.
 
     Returns:
         Matrices of shape ``[*, M, d, d]``.
@@ -55,7 +55,7 @@ def _released_precision(cov: Tensor) -> Tensor:
     return F.normalize(inverse * live.unsqueeze(-1), dim=-1).to(cov.dtype)
 
 
-def log_likelihood(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision = "scaled") -> Tensor:
+def log_likelihood(z: Tensor, mean: Tensor, cov: Tensor, kind: Precision = "exact") -> Tensor:
     """Log density of every unit under every component, without the common constant.
 
     Args:

@@ -14,7 +14,7 @@ __all__ = ["LatentSpace", "diversity", "diversity_loss", "space_loss"]
 JITTER = 1e-6  # keeps the log-determinant finite where two likelihood rows coincide
 
 
-def space_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scaled") -> Tensor:
+def space_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "exact") -> Tensor:
     r"""Squared Mahalanobis distance of the units to their own component (Eq. 3, 6).
 
     .. math:: L_{space}^i = \frac1M \sum_m (z_{i,m} - \mu_m)^T \Sigma_m^{-1} (z_{i,m} - \mu_m)
@@ -32,14 +32,14 @@ def space_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "sca
     Example:
         >>> z = torch.tensor([[[1.0, 2.0]]], dtype=torch.float64)  # one node, one factor
         >>> cov = 4 * torch.eye(2, dtype=torch.float64)[None]
-        >>> round(space_loss(z, z.new_zeros(1, 2), cov, precision="exact").item(), 6)
+        >>> round(space_loss(z, z.new_zeros(1, 2), cov).item(), 6)
         1.25
     """
     z, mean, cov = _working_precision(z, mean, cov)
     return kernels.quadratic_forms(z, mean, precision_matrix(cov, precision)).mean(dim=-1)
 
 
-def diversity(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scaled") -> Tensor:
+def diversity(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "exact") -> Tensor:
     r"""Volume spanned by the M unit-length likelihood rows of each node (Eq. 5).
 
     .. math:: DD_i = \det(\hat F_i^T \hat F_i), \quad
@@ -69,7 +69,7 @@ def diversity(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scal
     return volume
 
 
-def diversity_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "scaled") -> Tensor:
+def diversity_loss(z: Tensor, mean: Tensor, cov: Tensor, precision: Precision = "exact") -> Tensor:
     """Negative logarithm of :func:`diversity`, finite where the determinant is 0 (Eq. 6).
 
     Returns:
@@ -101,7 +101,7 @@ class LatentSpace(nn.Module):
         factors: int,
         channels: int,
         update_rate: float = 0.5,
-        precision: Precision = "scaled",
+        precision: Precision = "exact",
         centre: Literal["old", "new"] = "old",
     ) -> None:
         super().__init__()

@@ -43,7 +43,7 @@ VARIANTS = {
         global_layers="every",
         normalization="symmetric",
         one_sided_weight=1.0,
-        precision="scaled",
+        precision="exact",
         statistics="after_step",
     ),
     "released": Variant(
