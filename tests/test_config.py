@@ -16,6 +16,7 @@ import lgdgcn
 from lgdgcn.config import (
     Settings,
     auto_scaling,
+    check_width,
     from_toml,
     parse_assignments,
     preset,
@@ -95,7 +96,8 @@ def test_wrong_value(key, value, rule):
 
 def test_hidden_channels_must_be_a_multiple_of_the_factors():
     with pytest.raises(InputError, match="hidden_channels is 64, which 5 factors"):
-        Settings(factors=5)
+        check_width(Settings(factors=5))
+    check_width(Settings(factors="auto", variant="sharp"))  # which finds a width, too
 
 
 def test_factors_may_be_found(tmp_path):
@@ -250,8 +252,9 @@ def test_assignment_without_a_key_or_value(text):
         parse_assignments([text])
 
 
-def test_the_last_assignment_wins():
-    assert parse_assignments(["lr=1", "k=2", "lr=3"]) == {"lr": 3, "k": 2}
+def test_an_assignment_stands_alone():
+    with pytest.raises(InputError, match="lr is set twice, to 1 and to 3; leave out one"):
+        parse_assignments(["lr=1", "k=2", "lr = 3"])
 
 
 @given(

@@ -22,7 +22,7 @@ from lgdgcn.train.candidates import candidates
 from lgdgcn.train.seeds import train_seed
 from models.toy import toy_graph
 
-SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30, "k": 3}
+SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30}
 MASKS = ("train_mask", "val_mask", "test_mask")
 
 
@@ -42,25 +42,46 @@ def without(data, *keys):
 # Parameters
 
 
-def test_every_parameter_is_a_setting_with_the_same_default():
-    settings = {field.name: field.default for field in dataclasses.fields(Settings)}
+def test_every_parameter_is_a_setting_or_beside_them():
     parameters = inspect.signature(LGDClassifier).parameters
     given = {name: p.default for name, p in parameters.items()}
-    beside = {"graph": None, "split": 0, "random_state": 0, "device": "auto", "verbose": 0}
-    beside |= {"callbacks": (), "budget": "1m"}
+    beside = {"split": 0, "random_state": 0, "device": "auto", "verbose": 0, "callbacks": ()}
+    beside |= {"budget": None, "variant": "sharp"}
     assert {name: given.pop(name) for name in beside} == beside
-    own = {name for name, default in given.items() if default is None}
-    changed = {"scaling"}
-    for kind in (False, True):
-        changed |= preset("", "lgdgcn", "sharp", multi_label=kind).keys()
-        changed |= {key for entry in portfolio("lgdgcn", multi_label=kind) for key in entry}
-    assert own | {"variant"} == changed - {"factors", "hidden_channels"}
-    assert given.pop("variant") == "sharp"
-    assert given == {name: None if name in own else settings[name] for name in given}
-    for name in ("variant", "graph"):  # the latter is a graph; a word is still the setting
-        settings.pop(name)
+    assert set(given.values()) == {None}  # so that what is given is known
+    settings = {field.name for field in dataclasses.fields(Settings)}
     baselines_and_folders = {"heads", "kernel_size", "propagation", "alpha", "theta"}
-    assert settings.keys() - given.keys() == baselines_and_folders | {"checkpoint_every"}
+    assert settings - {"variant", *given} == baselines_and_folders | {"checkpoint_every"}
+    assert given.keys() <= settings  # graph is one, too
+
+
+def test_a_default_that_is_given_is_meant():
+    given = {name: getattr(Settings(), name) for name in ("iterations", "weight_decay", "dropout")}
+    assert not preset("", "lgdgcn").items() >= given.items()  # others, where nothing is given
+    used = fitted(epochs=1, **given).trained_.settings.as_dict()
+    assert used.items() >= given.items()
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"variant": "paper", "hops": 3}, "hops is a setting of .* not of lgdgcn-paper"),
+        ({"variant": "released", "lambda_edge": 1.0}, "lambda_edge is .* not of lgdgcn-released"),
+        ({"k": 4}, "k is used only with latent_graph = true; set that, too, or leave k out"),
+        ({"lambda_space": 0.1}, "lambda_space is used only with space = true"),
+        ({"graph": "knn"}, "graph is used only with latent_graph = true"),
+        ({"factors": "auto"}, "factors = auto finds hidden_channels, too"),
+        ({"variant": "paper", "budget": "5s"}, "budget is '5s', but there is one set of settings"),
+    ],
+)
+def test_a_parameter_without_effect_is_refused(params, words):
+    model = LGDClassifier(**{"budget": "none", **SMALL, **params})
+    with pytest.raises(InputError, match=words):
+        model.fit(toy_graph())
+
+
+def test_parts_that_are_switched_off_by_hand_may_have_settings():
+    fitted(variant="paper", latent_graph=False, k=3, epochs=1)  # as in a grid of both
 
 
 def test_the_score_may_be_named():
@@ -71,19 +92,19 @@ def test_the_score_may_be_named():
 
 
 def test_the_number_of_factors_can_be_found():
-    model = fitted(variant="sharp", factors="auto", epochs=3)
+    model = fitted(factors="auto", hidden_channels=None, epochs=3)
     assert model.get_params()["factors"] == clone(model).factors == "auto"
     used = model.trained_.settings
     assert model.factors_ == used.factors == model.transform().shape[1]
     assert math.prod(model.transform().shape[1:]) == used.hidden_channels
-    again = fitted(variant="sharp", factors="auto", epochs=3)
+    again = fitted(factors="auto", hidden_channels=None, epochs=3)
     assert again.factors_ == model.factors_
     assert np.array_equal(again.predict_proba(), model.predict_proba())
 
 
 def test_only_the_sharp_variant_can_find_it():
     with pytest.raises(InputError, match="the paper variant cannot find their number"):
-        fitted(variant="paper", factors="auto")
+        fitted(variant="paper", factors="auto", hidden_channels=None)
 
 
 def test_a_mistyped_parameter_is_refused_by_name():
@@ -130,7 +151,9 @@ def test_the_width_follows_the_factors():
     with pytest.warns(LGDWarning, match="hidden_channels is 63 instead of 64, which 3 factors do"):
         model = LGDClassifier(budget="none", factors=3, epochs=2).fit(toy_graph())
     assert model.transform().shape == (36, 3, 21)
-    assert model.get_params()["hidden_channels"] == 64  # parameters stay as they are
+    assert model.get_params()["hidden_channels"] is None  # parameters stay as they are
+    with pytest.raises(InputError, match="hidden_channels is 64, which 3 factors do not divide"):
+        LGDClassifier(budget="none", factors=3, hidden_channels=64).fit(toy_graph())
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -15,7 +15,7 @@ from lgdgcn import LGDClassifier
 from lgdgcn.errors import InputError
 from models.toy import toy_graph
 
-SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30, "k": 3}
+SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30}
 NODES = np.arange(36)
 
 pytestmark = pytest.mark.filterwarnings("ignore::lgdgcn.errors.LGDWarning")
@@ -90,7 +90,8 @@ def fitted(data):
 
 
 def test_a_word_is_the_setting():
-    model = LGDClassifier(budget="none", graph="knn", **SMALL | {"epochs": 1})
+    params = SMALL | {"variant": "paper", "epochs": 1}
+    model = LGDClassifier(budget="none", graph="knn", **params)
     assert model.fit(toy_graph()).trained_.settings.graph == "knn"
     with pytest.raises(InputError, match="graph is 'ann'"):
         LGDClassifier(budget="none", graph="ann").fit(toy_graph())

@@ -23,15 +23,17 @@ from lgdgcn.commands.options import (
     Root,
     Run,
     Split,
+    Verbs,
     assigned,
-    features_of,
+    graph_source,
+    refuse_options_of_nodes,
 )
 from lgdgcn.errors import InputError, LGDError, LGDNote, LGDWarning, one_line
 from lgdgcn.progress import Advance, show_with
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
+app = Verbs(
     help="Disentangled node representations on graphs: which factor explains each edge, which "
     "nodes are alike in it, and what class each node has.",
     epilog=examples.START,
@@ -41,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(help="List, describe, check, pack and fetch graphs.", no_args_is_help=True)
+data_app = Verbs(help="List, describe, check, pack and fetch graphs.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 
@@ -66,6 +68,7 @@ def _setting(help: str) -> Any:
 
 @app.command(epilog=examples.TRAIN)
 def train(
+    ctx: typer.Context,
     dataset: Annotated[
         str,
         typer.Argument(
@@ -129,21 +132,22 @@ def train(
         bool, typer.Option("--overwrite", help="Replace the run in the folder.")
     ] = False,
     compare: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="MODEL,…",
             help="Also train these, each with its own preset; lgdgcn-paper, lgdgcn-released and "
             "lgdgcn-sharp are the variants of LGD-GCN.",
         ),
-    ] = "",
+    ] = None,
     budget: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="TIME",
             help="Most time to choose settings on validation for a graph without a preset: 30s, "
             "5m, 1h, or none to take the first.",
+            show_default="1m",
         ),
-    ] = "1m",
+    ] = None,
     metric: Metric = None,
     split: Split = "standard",
     features: Features = None,
@@ -155,34 +159,26 @@ def train(
     """Train a model on a graph and show how good it is."""
     from lgdgcn.commands.train import train as run
     from lgdgcn.commands.train_edges import train_edges
-    from lgdgcn.data.source import GraphSource
 
-    source = GraphSource(
-        dataset, root, split, features_of(features), tuple(ignore or ()), label, id
-    )
+    source = graph_source(dataset, split, features, ignore, label, id, root)
     if task not in ("nodes", "edges"):
         raise InputError(f"--task is {task!r}; choose nodes or edges")
     if task == "edges":
-        given: dict[str, object] = {"variant": variant, "epochs": epochs, "lr": lr}
-        given |= {
-            "layers": layers,
-            "batch-size": batch_size,
-            "set": assignments,
-            "config": config,
-            "resume": resume,
-        }
-        given |= {"compare": compare, "metric": metric, "model": model != "lgdgcn"}
-        if wrong := [name for name, value in given.items() if value]:
-            raise InputError(f"--{wrong[0]} is of --task nodes; leave it out with --task edges")
-        train_edges(source, factors=factors, seeds=seeds, folder=out, overwrite=overwrite)
+        refuse_options_of_nodes(ctx)
+        train_edges(
+            source, factors=factors, seeds=seeds, device=device, folder=out, overwrite=overwrite
+        )
         return
+    beside = [name.strip() for name in (compare or "").split(",") if name.strip()]
+    if compare is not None and not beside:
+        raise InputError(f"--compare {compare!r} names no model; name one, such as gcn")
     run(
         source,
         model=model,
-        variant=variant,
         seeds=1 if seeds is None else seeds,
         assignments=assigned(
             assignments,
+            variant=variant,
             epochs=epochs,
             lr=lr,
             factors=factors,
@@ -195,7 +191,7 @@ def train(
         folder=out,
         resume=resume,
         overwrite=overwrite,
-        compare=[name.strip() for name in compare.split(",") if name.strip()],
+        compare=beside,
         budget=budget,
     )
 
@@ -253,10 +249,9 @@ def tune(
 ) -> None:
     """Search for a model's best settings on validation and leave them as a preset."""
     from lgdgcn.commands.tune import tune as run
-    from lgdgcn.data.source import GraphSource
 
     run(
-        GraphSource(dataset, root, split, features_of(features), tuple(ignore or ()), label, id),
+        graph_source(dataset, split, features, ignore, label, id, root),
         model=model,
         variant=variant,
         trials=trials,
@@ -362,7 +357,9 @@ def explore(
     node: Annotated[
         str | None, typer.Option(metavar="ID", help="Show only the surroundings of this node.")
     ] = None,
-    hops: Annotated[int, typer.Option(help="How far from --node to look.")] = 2,
+    hops: Annotated[
+        int | None, typer.Option(help="How far from --node to look.", show_default="2")
+    ] = None,
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="Show only nodes with this known label.")
     ] = None,
@@ -378,7 +375,7 @@ def explore(
     write(run, out, node=node, hops=hops, label=label, show=show, device=device)
 
 
-@app.command(epilog="Example:\n\n  lgdgcn train cora --set k=8 --set lambda_space=0.1")
+@app.command(epilog="Example:\n\n  lgdgcn train cora --set views=2 --set lambda_edge=0.1")
 def settings() -> None:
     """List every setting that --set and --config can change."""
     from lgdgcn.commands.settings import list_settings
@@ -512,9 +509,8 @@ def data_check(
 ) -> None:
     """Show what is understood of a graph of your own: the role of every column, nodes, edges."""
     from lgdgcn.commands.data import check_folder
-    from lgdgcn.data.source import GraphSource
 
-    source = GraphSource(folder, None, split, features_of(features), tuple(ignore or ()), label, id)
+    source = graph_source(folder, split, features, ignore, label, id)
     check_folder(source, write=write)
 
 
@@ -547,9 +543,8 @@ def data_pack(
 ) -> None:
     """Pack a graph of your own, of any size, into arrays that every verb opens without reading."""
     from lgdgcn.commands.data import pack_folder
-    from lgdgcn.data.source import GraphSource
 
-    source = GraphSource(folder, None, split, features_of(features), tuple(ignore or ()), label, id)
+    source = graph_source(folder, split, features, ignore, label, id)
     pack_folder(source, out, memory=memory, like=like, half=half, overwrite=overwrite)
 
 

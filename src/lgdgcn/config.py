@@ -11,6 +11,7 @@ import math
 import re
 import tomllib
 import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -25,10 +26,15 @@ __all__ = [
     "PER_MEMBER_SETTINGS",
     "Settings",
     "auto_scaling",
+    "belongs",
+    "check_belongs",
+    "check_used",
     "check_value",
+    "check_width",
     "default_variant",
     "from_toml",
     "has_own_preset",
+    "merge",
     "nearest_width",
     "parse_assignments",
     "portfolio",
@@ -66,8 +72,8 @@ def _number(
     below: float = math.inf,
     per_member: bool = False,
     weighs: str | None = None,
-    models: tuple[str, ...] = (),
     auto: bool = False,
+    **whose: Any,
 ) -> Any:
     """A setting that is a number.
 
@@ -80,21 +86,65 @@ def _number(
         below: All values are below this one.
         per_member: Whether models trained in one pass may differ in it.
         weighs: Name of the loss that it is the weight of (see ``NodeModel.losses``).
-        models: The baselines that it belongs to; LGD-GCN does not know it then.
         auto: Whether it may be :data:`AUTO`, a number that training finds.
+        **whose: See :func:`_setting`.
     """
     limits = {"low": low, "high": high, "above": above, "below": below}
-    meaning = {"per_member": per_member or weighs is not None, "weighs": weighs, "models": models}
-    meaning["auto"] = auto
-    return dataclasses.field(default=default, metadata={"help": help, "limits": limits, **meaning})
+    meaning: dict[str, Any] = {
+        "per_member": per_member or weighs is not None,
+        "weighs": weighs,
+        "auto": auto,
+    }
+    return _setting(default, help, limits=limits, **meaning, **whose)
 
 
-def _choice(default: str, help: str, options: tuple[str, ...]) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help, "options": options})
+def _choice(default: str, help: str, options: tuple[str, ...], **whose: Any) -> Any:
+    return _setting(default, help, options=options, **whose)
 
 
-def _flag(default: bool, help: str) -> Any:
-    return dataclasses.field(default=default, metadata={"help": help})
+def _flag(default: bool, help: str, **whose: Any) -> Any:
+    return _setting(default, help, **whose)
+
+
+def _setting(
+    default: Any,
+    help: str,
+    *,
+    models: tuple[str, ...] = (),
+    needs: tuple[str, ...] = (),
+    needed_by: tuple[str, ...] = (),
+    **metadata: Any,
+) -> Any:
+    """A setting, and where it has an effect: nowhere else is it accepted.
+
+    Args:
+        default: Its default, which also tells its type.
+        help: What it is, in a few words.
+        models: The models that have it, a variant of theirs as in ``lgdgcn-sharp``; all if none
+            is named.
+        needs: What else must hold, such as ``"views > 1"``: a setting, ``>``, ``=`` or ``not``,
+            and a value. Several of these may stand in one text with ``or`` between them.
+        needed_by: The models in which it needs that; all by default.
+        **metadata: What else is known of it.
+    """
+    where = {"models": models, "needs": needs, "needed_by": needed_by}
+    return dataclasses.field(default=default, metadata={"help": help, **where, **metadata})
+
+
+# Models that settings belong to
+_FACTORS = ("lgdgcn", "disengcn")
+_GLOBAL = ("lgdgcn",)  # with latent spaces and latent graphs
+_SHARP = ("lgdgcn-sharp", "disengcn-sharp")
+_RANDOM = (*_SHARP, "grand")  # with random propagation
+_LAYERS = (*_FACTORS, "gcn", "gat", "monet", "appnp", "gcnii", "mlp")
+_ONE_LAYER = ("gcn", "gat", "monet", "appnp", "mlp")  # whose only layer may lead to the classes
+# What several settings need
+_ENCODER = "encoder_channels > 0"
+_HOPS = "hops > 0"
+_VIEWS = "views > 1"
+_PULL = "lambda_consistency > 0"
+_CLASSES = "unit_length = false"
+_BATCHES = "batch_size > 0"
 
 
 @dataclass(frozen=True)
@@ -114,95 +164,204 @@ class Settings:
         "paper",
         "the paper's text, the authors' code, or units that are classes",
         ("paper", "released", "sharp"),
+        models=_FACTORS,
     )
     factors: int | str = _number(
-        4, "latent factors M, or auto to find their number (sharp)", low=1, high=_LARGEST, auto=True
+        4,
+        "latent factors M, or for sharp auto to find their number",
+        low=1,
+        high=_LARGEST,
+        auto=True,
+        models=_FACTORS,
     )
     hidden_channels: int = _number(
-        64, "size of a layer's output, all factors together", low=1, high=_LARGEST
+        64,
+        "size of a layer's output, all factors together",
+        low=1,
+        high=_LARGEST,
+        needs=("num_layers > 1",),
+        needed_by=_ONE_LAYER,
     )
-    num_layers: int = _number(1, "layers L", low=1, high=64)
-    iterations: int = _number(7, "routing iterations T; 0 for none (sharp)", low=0, high=100)
-    tau: float = _number(1.0, "routing temperature", above=0, per_member=True)
-    graph: str = _choice("cknn", "kind of latent graph", ("knn", "cknn"))
-    k: int = _number(4, "neighbours in the latent graph", low=1, per_member=True)
+    num_layers: int = _number(1, "layers L", low=1, high=64, models=_LAYERS)
+    iterations: int = _number(
+        7, "routing iterations T; for sharp 0 for none", low=0, high=100, models=_FACTORS
+    )
+    tau: float = _number(
+        1.0,
+        "routing temperature",
+        above=0,
+        per_member=True,
+        models=_FACTORS,
+        needs=("iterations > 0 or unit_length = true",),
+    )
+    graph: str = _choice(
+        "cknn",
+        "kind of latent graph",
+        ("knn", "cknn"),
+        models=_GLOBAL,
+        needs=("latent_graph = true",),
+    )
+    k: int = _number(
+        4,
+        "neighbours in the latent graph",
+        low=1,
+        per_member=True,
+        models=_GLOBAL,
+        needs=("latent_graph = true",),
+    )
     dropout: float = _number(0.5, "dropout after every layer", low=0, below=1, per_member=True)
-    space: bool = _flag(True, "use the space loss")
-    diversity: bool = _flag(True, "use the diversity loss")
-    latent_graph: bool = _flag(True, "aggregate along the latent graphs")
+    space: bool = _flag(True, "use the space loss", models=_GLOBAL)
+    diversity: bool = _flag(True, "use the diversity loss", models=_GLOBAL)
+    latent_graph: bool = _flag(True, "aggregate along the latent graphs", models=_GLOBAL)
     lambda_space: float = _number(
-        0.5, "weight of the space loss; 1e-5 or so for paper", low=0, high=1e30, weighs="space"
+        0.5,
+        "weight of the space loss; 1e-5 or so for paper",
+        low=0,
+        high=1e30,
+        weighs="space",
+        models=_GLOBAL,
+        needs=("space = true",),
     )
     lambda_div: float = _number(
-        0.01, "weight of the diversity loss", low=0, high=1e30, weighs="diversity"
+        0.01,
+        "weight of the diversity loss",
+        low=0,
+        high=1e30,
+        weighs="diversity",
+        models=_GLOBAL,
+        needs=("diversity = true",),
     )
     lambda_edge: float = _number(
-        1.0, "weight of the edge loss (sharp)", low=0, high=1e30, weighs="edge"
+        1.0,
+        "weight of the edge loss",
+        low=0,
+        high=1e30,
+        weighs="edge",
+        models=_SHARP,
+        needs=(_CLASSES,),
     )
     free_share: float = _number(
         0.1,
-        "share of the edges that factors without labels begin with (sharp)",
+        "share of the edges that factors without labels begin with",
         above=0,
         high=0.9,
         per_member=True,
+        models=_SHARP,
+        needs=(_CLASSES, "factors > 1"),
     )
-    label_groups: bool = _flag(True, "give labels that exclude each other one factor (sharp)")
+    label_groups: bool = _flag(
+        True,
+        "give labels that exclude each other one factor",
+        models=_SHARP,
+        needs=(_CLASSES, "labels = sets or encoder_channels = 0"),
+    )
     update_rate: float = _number(
-        0.5, "share U_r of new statistics per epoch", low=0, high=1, per_member=True
+        0.5,
+        "share U_r of new statistics per epoch",
+        low=0,
+        high=1,
+        per_member=True,
+        models=_GLOBAL,
+        needs=("space = true or diversity = true",),
     )
     precision: str = _choice(
         "variant",
         "what stands for the inverse covariance",
         ("variant", "scaled", "exact", "released"),
+        models=_GLOBAL,
+        needs=("space = true or diversity = true",),
     )
-    # Random propagation (sharp, grand)
+    # Random propagation
     encoder_channels: int = _number(
-        0, "hidden channels in front of the factors, 0 for none (sharp)", low=0, high=_LARGEST
+        0,
+        "hidden channels in front of the factors, 0 for none",
+        low=0,
+        high=_LARGEST,
+        models=_SHARP,
     )
     encoder_layers: int = _number(
-        1, "hidden layers in front of the factors (sharp)", low=1, high=64
+        1, "hidden layers in front of the factors", low=1, high=64, models=_SHARP, needs=(_ENCODER,)
     )
-    hops: int = _number(0, "hops K of the propagation (sharp, grand)", low=0, high=1000)
+    hops: int = _number(
+        0, "hops K of the propagation", low=0, high=1000, models=_RANDOM, needs=(_ENCODER,)
+    )
     propagate: str = _choice(
-        "hidden", "propagate hidden channels or features (sharp, grand)", ("hidden", "features")
+        "hidden",
+        "propagate hidden channels or features",
+        ("hidden", "features"),
+        models=_RANDOM,
+        needs=(_ENCODER,),
     )
     hop_weights: str = _choice(
         "mean",
-        "the hops' mean, learned shares, signed numbers, or a separate matrix each (sharp, grand)",
+        "the hops' mean, learned shares, signed numbers, or a separate matrix each",
         ("mean", "learned", "signed", "separate"),
+        models=_RANDOM,
+        needs=(_ENCODER, f"{_HOPS} or hop_weights = signed"),
     )
     drop_nodes: float = _number(
-        0.5, "nodes dropped before propagation (sharp, grand)", low=0, below=1, per_member=True
-    )
-    input_dropout: float = _number(
-        0.0, "dropout of single features (sharp, grand)", low=0, below=1, per_member=True
-    )
-    batch_norm: bool = _flag(False, "normalise the input of both layers (sharp, grand)")
-    views: int = _number(
-        1, "random views S of the graph in every step (sharp, grand)", low=1, high=64
-    )
-    lambda_consistency: float = _number(
-        1.0,
-        "weight of agreement between views (sharp, grand)",
-        low=0,
-        high=1e30,
-        weighs="consistency",
-    )
-    sharpening: float = _number(
-        0.5, "temperature of what views agree on (sharp, grand)", above=0, high=1, per_member=True
-    )
-    consistency_warmup: int = _number(
-        0,
-        "epochs in which that weight grows from 0, 0 for none (sharp, grand)",
-        low=0,
-        per_member=True,
-    )
-    confidence: float = _number(
-        0.0,
-        "views agree only on nodes whose likeliest class is above it (sharp, grand)",
+        0.5,
+        "nodes dropped before propagation",
         low=0,
         below=1,
         per_member=True,
+        models=_RANDOM,
+        needs=(_ENCODER,),
+    )
+    input_dropout: float = _number(
+        0.0,
+        "dropout of single features",
+        low=0,
+        below=1,
+        per_member=True,
+        models=_RANDOM,
+        needs=(_ENCODER,),
+    )
+    batch_norm: bool = _flag(
+        False, "normalise the input of both layers", models=_RANDOM, needs=(_ENCODER,)
+    )
+    views: int = _number(
+        1,
+        "random views S of the graph in every step",
+        low=1,
+        high=64,
+        models=_RANDOM,
+        needs=(_ENCODER,),
+    )
+    lambda_consistency: float = _number(
+        1.0,
+        "weight of agreement between views",
+        low=0,
+        high=1e30,
+        weighs="consistency",
+        models=_RANDOM,
+        needs=(_VIEWS,),
+    )
+    sharpening: float = _number(
+        0.5,
+        "temperature of what views agree on",
+        above=0,
+        high=1,
+        per_member=True,
+        models=_RANDOM,
+        needs=(_VIEWS, _PULL),
+    )
+    consistency_warmup: int = _number(
+        0,
+        "epochs in which that weight grows from 0, 0 for none",
+        low=0,
+        per_member=True,
+        models=_RANDOM,
+        needs=(_VIEWS, _PULL),
+    )
+    confidence: float = _number(
+        0.0,
+        "views agree only on nodes whose likeliest class is above it",
+        low=0,
+        below=1,
+        per_member=True,
+        models=_RANDOM,
+        needs=(_VIEWS, _PULL),
     )
     weight_average: float = _number(
         0.0,
@@ -213,36 +372,50 @@ class Settings:
     )
     structure: str = _choice(
         "none",
-        "propagate along edges weighed by agreement (local), latent neighbours (global), or both "
-        "(sharp)",
+        "propagate along edges weighed by agreement (local), latent neighbours (global), or both",
         ("none", "local", "global", "both"),
+        models=_SHARP,
+        needs=(_ENCODER, f"{_HOPS} or encoder_layers > 1"),
     )
     structure_neighbours: int = _number(
-        10, "latent neighbours to propagate along (sharp)", low=1, high=1000
+        10,
+        "latent neighbours to propagate along",
+        low=1,
+        high=1000,
+        models=_SHARP,
+        needs=("structure = global or structure = both",),
     )
     structure_weight: float = _number(
-        0.3, "weight of latent neighbours (sharp)", low=0, high=1e6, per_member=True
+        0.3,
+        "weight of latent neighbours",
+        low=0,
+        high=1e6,
+        per_member=True,
+        models=_SHARP,
+        needs=("structure = global or structure = both",),
     )
-    refresh_every: int = _number(50, "epochs between two looks at the structure (sharp)", low=1)
+    refresh_every: int = _number(
+        50,
+        "epochs between two looks at the structure",
+        low=1,
+        models=_SHARP,
+        needs=("structure not none",),
+    )
     unit_length: bool = _flag(
-        False, "units of length 1 instead of class distributions (sharp, for comparison)"
+        False,
+        "units of length 1 instead of class distributions, for comparison",
+        models=_SHARP,
     )
     # Baselines
-    heads: int = _number(8, "attention heads (gat)", low=1, high=_LARGEST, models=("gat",))
-    kernel_size: int = _number(
-        3, "Gaussian kernels (monet)", low=1, high=_LARGEST, models=("monet",)
+    heads: int = _number(
+        8, "attention heads", low=1, high=_LARGEST, models=("gat",), needs=("num_layers > 1",)
     )
-    propagation: int = _number(10, "propagation steps (appnp)", low=1, high=1000, models=("appnp",))
+    kernel_size: int = _number(3, "Gaussian kernels", low=1, high=_LARGEST, models=("monet",))
+    propagation: int = _number(10, "propagation steps", low=1, high=1000, models=("appnp",))
     alpha: float = _number(
-        0.1,
-        "teleport share (appnp) or initial residual (gcnii)",
-        low=0,
-        high=1,
-        models=("appnp", "gcnii"),
+        0.1, "teleport share, or initial residual", low=0, high=1, models=("appnp", "gcnii")
     )
-    theta: float = _number(
-        0.5, "strength of the identity mapping (gcnii)", above=0, models=("gcnii",)
-    )
+    theta: float = _number(0.5, "strength of the identity mapping", above=0, models=("gcnii",))
     # Training
     normalize_features: bool = _flag(False, "the same as scaling = rows")
     scaling: str = _choice(
@@ -256,17 +429,31 @@ class Settings:
     weight_decay: float = _number(5e-3, "L2 penalty of Adam", low=0, high=1e30, per_member=True)
     epochs: int = _number(1000, "most epochs", low=1, per_member=True)
     patience: int = _number(100, "epochs without a better validation score", low=1, per_member=True)
-    batch_size: int = _number(0, "nodes of a step, 0 for all (sharp)", low=0, high=_LARGEST)
+    batch_size: int = _number(
+        0, "nodes of a step, 0 for all", low=0, high=_LARGEST, models=("lgdgcn-sharp",)
+    )
     batch_parts: int = _number(
-        1, "parts of a step that ranks share, each with random numbers of its own", low=1, high=4096
+        1,
+        "parts of a step that ranks share, each with random numbers of its own",
+        low=1,
+        high=4096,
+        models=("lgdgcn-sharp",),
+        needs=(_BATCHES,),
     )
     fan_out: int = _number(
-        8, "neighbours drawn for a node of a batch, fewer at later hops; 0 for all", low=0, high=64
+        8,
+        "neighbours drawn for a node of a batch, fewer at later hops; 0 for all",
+        low=0,
+        high=64,
+        models=("lgdgcn-sharp",),
+        needs=(_BATCHES,),
     )
     hop_table: str = _choice(
         AUTO,
         "propagate features once, for all batches, instead of drawing neighbours at every hop",
         (AUTO, "always", "never"),
+        models=("lgdgcn-sharp",),
+        needs=(_BATCHES, _HOPS),
     )
     class_weights: str = _choice(
         "none",
@@ -291,16 +478,10 @@ class Settings:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
-        if self.factors == AUTO:
-            if self.variant != "sharp":
-                raise InputError(
-                    f"factors is {AUTO!r}, but the {self.variant} variant cannot find their "
-                    "number; use the sharp variant or give a number"
-                )
-        elif self.hidden_channels % self.num_factors:
+        if self.factors == AUTO and self.variant != "sharp":
             raise InputError(
-                f"hidden_channels is {self.hidden_channels}, which {self.factors} factors do not "
-                f"divide; use a multiple such as {self.num_factors * 16}"
+                f"factors is {AUTO!r}, but the {self.variant} variant cannot find their "
+                "number; use the sharp variant or give a number"
             )
 
     @property
@@ -324,6 +505,7 @@ class Settings:
 
 
 _FIELDS = dataclasses.fields(Settings)
+_BY_NAME = {field.name: field for field in _FIELDS}
 
 PER_MEMBER_SETTINGS = tuple(f.name for f in _FIELDS if f.metadata.get("per_member"))
 """Settings in which models that are trained in one pass may differ."""
@@ -332,13 +514,133 @@ LOSS_WEIGHTS = {f.metadata["weighs"]: f.name for f in _FIELDS if f.metadata.get(
 """The setting that weighs a loss, by the loss's name."""
 
 
-def resolve(*layers: dict[str, Any]) -> Settings:
+def belongs(name: str, model: str, variant: str | None = None) -> bool:
+    """Whether a setting is one of a model, or of one of its variants where none is named.
+
+    Example:
+        >>> belongs("views", "lgdgcn", "sharp"), belongs("views", "lgdgcn", "paper")
+        (True, False)
+        >>> belongs("views", "lgdgcn"), belongs("lr", "gcn"), belongs("heads", "gcn")
+        (True, True, False)
+    """
+    models = _BY_NAME[name].metadata["models"]
+    if not models or model in models:
+        return True
+    if variant is None:
+        return any(one.startswith(f"{model}-") for one in models)
+    return f"{model}-{variant}" in models
+
+
+def check_belongs(given: Mapping[str, Any], model: str, variant: str | None = None) -> None:
+    """Refuse settings that a model does not have, and two that say the same.
+
+    Args:
+        given: What the user gives.
+        model: The model.
+        variant: Its variant, if it is known.
+    """
+    for name in given:
+        if not belongs(name, model, variant):
+            has_variants = belongs("variant", model) and belongs(name, model)
+            which = f"{model}-{variant}" if has_variants else model
+            whose = " and ".join(_BY_NAME[name].metadata["models"])
+            raise InputError(f"{name} is a setting of {whose}, not of {which}; leave it out")
+    for name in ("hidden_channels", "free_share"):
+        if given.get("factors") == AUTO and name in given:
+            raise InputError(f"factors = {AUTO} finds {name}, too; leave out one of them")
+    scaling = given.get("scaling", "rows")
+    if given.get("normalize_features") and scaling not in ("none", "rows"):
+        raise InputError(
+            f"normalize_features = true means scaling = rows, and scaling is {scaling}; leave out "
+            "one of them"
+        )
+
+
+def check_used(
+    given: Mapping[str, Any],
+    tried: Iterable[Settings],
+    model: str,
+    *,
+    multi_label: bool = False,
+) -> None:
+    """Refuse settings of a part of the model that is switched off in all that is tried.
+
+    Who switches it off in the same breath knows that, and may say how the rest stands: the
+    ``config.toml`` of a run does, and so does an ablation.
+
+    Args:
+        given: What the user gives.
+        tried: The settings that come of it.
+        model: The model.
+        multi_label: Whether nodes have sets of labels.
+    """
+    every = [(one.as_dict() | {"labels": _LABELS[multi_label]}, one.variant) for one in tried]
+    for name in given:
+        lacks = [_lacking(name, values, model, variant) for values, variant in every]
+        if None not in lacks and not _switches(name) & given.keys():
+            needed = f"{name} is used only with {lacks[0]}"
+            raise InputError(f"{needed}; set that, too, or leave {name} out")
+
+
+_LABELS = {False: "one", True: "sets"}  # of a node, as the needs of a setting name it
+
+
+def _lacking(name: str, values: Mapping[str, Any], model: str, variant: str) -> str | None:
+    """What must hold for a setting to have an effect, and does not; ``None`` if all does.
+
+    What a model has no setting for holds.
+    """
+    if name not in _BY_NAME:
+        return None
+    where = _BY_NAME[name].metadata
+    if where["needed_by"] and model not in where["needed_by"]:
+        return None
+    for need in where["needs"]:
+        lacks: list[str | None] = []
+        for way in need.split(" or "):
+            other, sign, wanted = way.split()
+            if other in _BY_NAME and not belongs(other, model, variant):
+                continue
+            if not _holds(values[other], sign, wanted):
+                lacks.append(way)
+            else:
+                lacks.append(None if other == name else _lacking(other, values, model, variant))
+        if lacks and None not in lacks:
+            return " or ".join(dict.fromkeys(map(str, lacks)))
+    return None
+
+
+def _holds(value: Any, sign: str, wanted: str) -> bool:
+    if sign == ">":
+        return value != AUTO and bool(value > float(wanted))
+    text = str(value).lower() if isinstance(value, bool | int) else value
+    return (text == wanted) is (sign == "=")
+
+
+@cache
+def _switches(name: str) -> frozenset[str]:
+    """The settings that decide whether another one has an effect."""
+    needs = _BY_NAME[name].metadata["needs"] if name in _BY_NAME else ()
+    named = {way.split()[0] for need in needs for way in need.split(" or ")} - {name}
+    return frozenset(named.union(*map(_switches, named)))
+
+
+def check_width(settings: Settings) -> None:
+    """Refuse a width of the layers that the factors do not divide."""
+    if settings.factors != AUTO and settings.hidden_channels % settings.num_factors:
+        raise InputError(
+            f"hidden_channels is {settings.hidden_channels}, which {settings.factors} factors do "
+            f"not divide; use a multiple such as {settings.num_factors * 16}"
+        )
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Merge layers of settings, later ones winning; unknown names are refused.
 
     Two settings say how features are scaled: the later of them wins, too.
     """
     merged: dict[str, Any] = {}
-    names = [field.name for field in dataclasses.fields(Settings)]
+    names = [*_BY_NAME]
     for layer in layers:
         for key, value in layer.items():
             if key not in names:
@@ -350,7 +652,12 @@ def resolve(*layers: dict[str, Any]) -> Settings:
             merged["normalize_features"] = False
         elif "normalize_features" in layer and "scaling" not in layer:
             merged["scaling"] = "none"
-    return Settings(**merged)
+    return merged
+
+
+def resolve(*layers: Mapping[str, Any]) -> Settings:
+    """The settings of layers that are merged, see :func:`merge`."""
+    return Settings(**merge(*layers))
 
 
 def nearest_width(channels: int, factors: int) -> int:
@@ -400,13 +707,8 @@ def auto_scaling(dataset: str) -> dict[str, Any]:
 
 
 def check_value(name: str, value: Any) -> None:
-    """Refuse what is no setting's value; that factors divide the channels is seen to later."""
-    alone: dict[str, Any] = {}
-    if name == "factors":
-        alone["hidden_channels"] = max(1, value) if isinstance(value, int) else 1
-        alone["variant"] = "sharp"  # which can find their number
-    if name == "hidden_channels":
-        alone["factors"] = 1
+    """Refuse what is no setting's value."""
+    alone = {"variant": "sharp"} if name == "factors" else {}  # which can find their number
     resolve(alone, {name: value})
 
 
@@ -424,10 +726,12 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
     """
     parsed: dict[str, Any] = {}
     for text in assignments:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not key:
             raise InputError(f"--set got {text!r}; write key=value, for example lr=0.05")
-        parsed[key.strip()] = _assigned(value.strip())
+        if key in parsed:
+            raise InputError(f"{key} is set twice, to {parsed[key]} and to {value}; leave out one")
+        parsed[key] = _assigned(value)
     return parsed
 
 

@@ -8,6 +8,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,8 +24,11 @@ from torch_geometric.data import Data
 from lgdgcn.config import (
     AUTO,
     Settings,
+    belongs,
+    check_belongs,
+    check_used,
+    check_value,
     default_variant,
-    portfolio,
     preset,
     resolve,
     with_fitting_width,
@@ -61,22 +65,11 @@ if TYPE_CHECKING:
 __all__ = ["LGDClassifier"]
 
 
-# Settings that variants and their portfolios have values of their own for.
-_VARIANTS_OWN = {
-    name
-    for kind in (False, True)
-    for values in (
-        preset("", "lgdgcn", "paper", multi_label=kind),
-        preset("", "lgdgcn", "sharp", multi_label=kind),
-        *portfolio("lgdgcn", "sharp", multi_label=kind),
-    )
-    for name in values
-} - {"variant", "factors", "hidden_channels"} | {"scaling", "normalize_features"}
 # The settings of LGD-GCN. Only a training that writes to a run folder has checkpoints.
 _SETTINGS = [
-    field
+    field.name
     for field in dataclasses.fields(Settings)
-    if not field.metadata.get("models") and field.name != "checkpoint_every"
+    if belongs(field.name, "lgdgcn") and field.name != "checkpoint_every"
 ]
 _OWN = {
     "split": 0,
@@ -84,12 +77,11 @@ _OWN = {
     "device": "auto",
     "verbose": 0,
     "callbacks": (),
-    "budget": "1m",
+    "budget": None,
 }
 _DEFAULTS: dict[str, Any] = {
-    **{f.name: None if f.name in _VARIANTS_OWN else f.default for f in _SETTINGS},
+    **dict.fromkeys(_SETTINGS),
     "variant": default_variant("lgdgcn"),
-    "graph": None,
     **_OWN,
 }
 _ALL = slice(None)  # all nodes
@@ -114,7 +106,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     Parameters that are ``None`` have the variant's own value: for ``"sharp"``, the default, that
     of its shipped preset for one label per node or for sets of labels, whichever ``y`` holds; for
     ``"paper"`` and ``"released"`` the default of the setting, but for ``lambda_space`` of
-    ``"paper"``, which is small.
+    ``"paper"``, which is small. What is given must have an effect: a setting of another variant, or
+    of a part that is switched off, is refused by :meth:`fit`.
 
     Args:
         **params: Settings of LGD-GCN, such as ``factors``, ``hidden_channels``, ``variant`` or
@@ -127,8 +120,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             * ``device``: ``"auto"``, ``"cpu"`` or ``"cuda"``.
             * ``verbose``: A line is printed every so many epochs; 0 for none.
             * ``budget``: Most time to choose from a portfolio of settings on validation, such as
-              ``"30s"`` or ``"5m"``; ``"none"`` takes the first. What is given here is kept by
-              all, and only ``"sharp"`` has a portfolio.
+              ``"30s"`` or ``"5m"``, by default ``"1m"``; ``"none"`` takes the first. What is given
+              here is kept by all, and only ``"sharp"`` has a portfolio.
             * ``callbacks``: Functions that are called after every epoch with an
               :class:`~lgdgcn.train.state.EpochReport`.
 
@@ -212,24 +205,32 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         given = {  # a grid search hands over numpy's numbers
             key: value.item() if isinstance(value, np.generic) else value
             for key, value in self.get_params().items()
-            if value is not None or key not in _VARIANTS_OWN
         }
         own = {name: given.pop(name) for name in _OWN}
-        bound = given.pop("graph")
-        if isinstance(bound, str):
-            given["graph"], bound = bound, None
+        bound = None if isinstance(given["graph"], str) else given.pop("graph")
+        given = {key: value for key, value in given.items() if value is not None}
+        variant = given.setdefault("variant", default_variant("lgdgcn"))
+        for name, value in given.items():
+            check_value(name, value)
+        check_belongs(given, "lgdgcn", variant)
         seed, device = own["random_state"], select_device(own["device"])
         if type(seed) is not int:
             raise InputError(f"random_state is {seed!r}; it must be a whole number")
         data = graph_to_fit(X, y, edge_index, bound, own["split"], seed)
         graph = canonical(data, require_labels=True)
-        variant, multi_label = given["variant"], graph.y.dim() == 2
+        multi_label = graph.y.dim() == 2
         shipped = preset("", "lgdgcn", variant, multi_label=multi_label)
-        if given["hidden_channels"] == Settings.hidden_channels:  # as if it were not given
-            del given["hidden_channels"]
         given = with_fitting_width(shipped, given)
         tried = candidates("", "lgdgcn", given, variant=variant, multi_label=multi_label)
         limit = seconds_of(own["budget"])
+        if limit is None:
+            tried = tried[:1]
+        elif own["budget"] is not None and len(tried) == 1:
+            raise InputError(
+                f"budget is {own['budget']!r}, but there is one set of settings for variant = "
+                f"{variant}, and nothing to choose; leave it out"
+            )
+        check_used(given, [one.settings for one in tried], "lgdgcn", multi_label=multi_label)
         settings, _ = find_factors(tried[0].settings, graph, "lgdgcn", seed, device)
         is_found = tried[0].settings.factors == AUTO
         sizes = {k: v for k, v in settings.as_dict().items() if k in FOUND and is_found}
@@ -428,10 +429,11 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         trained = TrainedModel.load(Path(path), select_device(device))
         if not trained.model.num_factors:
             raise InputError(f"{path} holds a {trained.name} model; only lgdgcn has factors")
-        known = inspect.signature(cls).parameters
-        used = trained.settings.as_dict() | MODELS[trained.name].fixed
-        settings = {key: value for key, value in used.items() if key in known}
-        model = cls(**settings, device=device)
+        # DisenGCN is LGD-GCN with some parts switched off
+        settings = replace(trained.settings, **MODELS[trained.name].fixed)
+        used = {k: v for k, v in settings.as_dict().items() if k in _SETTINGS}
+        own = {k: v for k, v in used.items() if belongs(k, "lgdgcn", settings.variant)}
+        model = cls(**own, device=device)
         model.trained_ = trained
         model._set_learned()
         return model

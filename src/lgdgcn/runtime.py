@@ -17,6 +17,7 @@ from lgdgcn.errors import InputError, StoppedError
 __all__ = [
     "StopRequest",
     "available_memory",
+    "check_cpu",
     "gibibytes",
     "keep_freed_memory",
     "require_memory",
@@ -48,6 +49,17 @@ def select_device(name: str = "auto") -> torch.device:
         count = torch.cuda.device_count()
         raise InputError(f"device is {name!r}, but torch sees {count} GPUs; use auto or cpu")
     return device
+
+
+def check_cpu(name: str, what: str) -> None:
+    """Refuse another device than the CPU for what is only computed there.
+
+    Args:
+        name: The device that is asked for.
+        what: What is computed, as an error says it.
+    """
+    if name != "auto" and select_device(name).type != "cpu":
+        raise InputError(f"device is {name!r}, but {what} on the CPU; leave --device out")
 
 
 def set_threads() -> None:

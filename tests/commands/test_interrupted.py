@@ -21,7 +21,9 @@ from lgdgcn.train.seeds import _align, _saved_state
 from lgdgcn.train.state import Member
 
 ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=30", "--set", "patience=30"]
-ARGS += ["--set", "dropout=0.5", "--set", "checkpoint_every=2"]
+ARGS += ["--set", "dropout=0.5"]
+RARELY = [*ARGS, "--set", "checkpoint_every=1000"]
+ARGS += ["--set", "checkpoint_every=2"]
 LINES = 60  # two seeds of 30 epochs
 
 
@@ -64,7 +66,7 @@ def whole(server, tmp_path_factory):
     ("number", "code", "lines"), [(signal.SIGINT, 130, 3), (signal.SIGTERM, 143, 35)]
 )
 def test_a_signal_saves_and_the_run_goes_on_bitwise(server, whole, tmp_path, number, code, lines):
-    pid = server.start(*ARGS, "--set", "checkpoint_every=1000", "--out", tmp_path / "run")
+    pid = server.start(*RARELY, "--out", tmp_path / "run")
     send_at(pid, tmp_path / "run", number, lines)
     stopped = server.wait()
     assert stopped.refused("stopped after epoch", f"--resume --out {tmp_path / 'run'}", code=code)
@@ -74,7 +76,7 @@ def test_a_signal_saves_and_the_run_goes_on_bitwise(server, whole, tmp_path, num
     assert not (tmp_path / "run/result.json").exists()
     assert not (tmp_path / "run/run.lock").exists()
 
-    server.start(*ARGS, "--set", "checkpoint_every=1000", "--out", tmp_path / "run", "--resume")
+    server.start(*RARELY, "--out", tmp_path / "run", "--resume")
     outcome = server.wait()
     assert (outcome.code, outcome.err) == (0, "")
     log = (tmp_path / "run/metrics.jsonl").read_bytes()
@@ -86,7 +88,7 @@ def test_a_signal_saves_and_the_run_goes_on_bitwise(server, whole, tmp_path, num
 
 
 def test_a_signal_while_a_compared_model_trains(server, tmp_path):
-    args = ["train", GRAPH, "--model", "mlp", *SMALL, "--set", "epochs=300", "--compare", "gcn"]
+    args = ["train", GRAPH, "--model", "mlp", "--epochs", 300, "--compare", "gcn"]
     args += ["--out", tmp_path / "run"]
     pid = server.start(*args)
     send_at(pid, tmp_path / "run/compared/gcn", signal.SIGINT, 2)

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from commands.conftest import write_graph
-from commands.runner import GRAPH, SMALL, call, content, train
+from commands.runner import GRAPH, call, content, train
 from lgdgcn.train import checkpoint
 from lgdgcn.train.run_folder import RunFolder
 
@@ -161,7 +161,7 @@ def test_a_result_of_another_run(own):
 def test_checkpoints_left_behind_are_removed(tmp_path, monkeypatch):
     """The kill came after the result was written."""
     monkeypatch.chdir(tmp_path)
-    args = ["train", GRAPH, *SMALL, "--model", "mlp", "--set", "epochs=2", "--seeds", 2]
+    args = ["train", GRAPH, "--model", "mlp", "--epochs", 2, "--seeds", 2]
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "remove", lambda path: None)
         first = call(*args)
@@ -187,7 +187,7 @@ def test_a_kill_before_a_compared_model_began(tmp_path):
 def test_the_graph_is_recorded_so_that_no_folder_is_taken_for_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_graph(tmp_path / "cora")
-    args = [*SMALL, "--set", "epochs=1", "--model", "mlp"]
+    args = ["--epochs", 1, "--model", "mlp"]
     assert call("train", "./cora", *args, "--out", "of-folder").code == 0
     recorded = tomllib.loads((tmp_path / "of-folder/config.toml").read_text())["run"]["dataset"]
     assert recorded == str(tmp_path / "cora")
@@ -198,7 +198,7 @@ def test_the_graph_is_recorded_so_that_no_folder_is_taken_for_it(tmp_path, monke
 
 def test_a_run_folder_named_like_a_data_set(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    args = ["train", "synthetic", *SMALL, "--set", "epochs=1", "--model", "mlp"]
+    args = ["train", "synthetic", "--epochs", 1, "--model", "mlp"]
     assert call(*args, "--out", "synthetic").code == 0
     assert call("predict", "synthetic", "--out", "p.csv").code == 0
     assert call(*args, "--out", "synthetic", "--resume").code == 0

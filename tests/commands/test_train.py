@@ -8,7 +8,17 @@ import pytest
 import torch
 
 from commands.conftest import CLASSES, write_graph
-from commands.runner import GRAPH, SMALL, call, content, result_of, rows, train, widest_table
+from commands.runner import (
+    GRAPH,
+    SMALL,
+    call,
+    content,
+    result_of,
+    rows,
+    small,
+    train,
+    widest_table,
+)
 from lgdgcn.config import Settings, portfolio, preset, resolve
 from lgdgcn.train.checkpoint import load_weights
 from lgdgcn.train.run_folder import RunFolder
@@ -200,7 +210,7 @@ def test_other_names_with_a_variant_are_refused(tmp_path, name):
 )  # fmt: skip
 def test_the_variant_of_a_run(tmp_path, monkeypatch, args, variant, folder):
     monkeypatch.chdir(tmp_path)
-    assert call("train", GRAPH, *SMALL, "--set", "epochs=1", *args).code == 0
+    assert call("train", GRAPH, *small(*args, epochs=1), *args).code == 0
     assert settings_of(tmp_path / "runs" / folder)["variant"] == variant
 
 
@@ -247,8 +257,9 @@ def test_a_folder_of_any_name_gets_a_run_folder(tmp_path, monkeypatch):
     assert (tmp_path / "runs/my-graph-lgdgcn/result.json").exists()
 
 
-def test_a_model_may_be_named_twice(tmp_path):
-    outcome = train(tmp_path / "run", "--model", "mlp", "--compare", "mlp,mlp", epochs=2)
+def test_a_model_may_stand_beside_itself(tmp_path):
+    given = ["--model", "mlp", "--set", "dropout=0.1", "--compare", "mlp"]
+    outcome = train(tmp_path / "run", *given, epochs=2)
     assert outcome.code == 0
     assert sum(line.strip().startswith("MLP ") for line in outcome.out.splitlines()) == 2
 
@@ -299,7 +310,7 @@ def test_features_from_the_structure(tmp_path):
 
 def test_default_folders_are_numbered(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    args = ["train", GRAPH, "--model", "mlp", *SMALL, "--set", "epochs=1"]
+    args = ["train", GRAPH, "--model", "mlp", "--epochs", 1]
     for _ in range(2):
         assert call(*args).code == 0
     assert sorted(f.name for f in (tmp_path / "runs").iterdir()) == [
@@ -351,7 +362,8 @@ def test_resuming_a_finished_run_shows_it_again(finished):
 def test_a_finished_run_is_not_resumed_as_another(finished, change, words):
     folder, _ = finished
     before = content(folder)
-    train(folder, "--seeds", 2, "--resume", *change).refused(*words)
+    seeds = [] if "--seeds" in change else ["--seeds", 2]
+    train(folder, *seeds, "--resume", *change).refused(*words)
     assert content(folder) == before
 
 
@@ -576,7 +588,11 @@ def test_an_exploded_but_finite_training_ends_without_a_result(tmp_path):
     [
         (["--set", "lr=1e30"], 1e9, "lower lr"),
         (["--set", "lr=1e30", "--variant", "released"], 1e9, "lower lr"),
-        (["--set", "lr=1e30", "--set", "precision=exact"], 1e9, "lower lr"),
+        (
+            ["--variant", "paper", "--set", "lr=1e30", "--set", "precision=exact"],
+            1e9,
+            "lower lr",
+        ),
         (
             ["--model", "gcn", "--set", "normalize_features=false", "--set", "dropout=0.5"],
             1e38,

@@ -43,7 +43,6 @@ dropout = {low = 0.0, high = 0.8}
 [settings]
 epochs = 12
 hidden_channels = 8
-factors = 2
 [[starts]]
 lr = 0.05
 """
@@ -60,8 +59,9 @@ def tune(folder: Path, *args: object, model: str = "mlp", trials: int = TRIALS, 
     file = folder / "space.toml"
     folder.mkdir(exist_ok=True)
     file.write_text(space)
-    how = ["--model", model, "--trials", trials, "--space", file, "--out", folder / "out"]
-    return call("tune", GRAPH, *how, *args)
+    how = {"--model": model, "--trials": trials, "--space": file, "--out": folder / "out"}
+    own = [word for pair in how.items() if pair[0] not in args for word in pair]
+    return call("tune", GRAPH, *own, *args)
 
 
 def last_line(outcome: Outcome) -> Outcome:
@@ -542,6 +542,11 @@ def test_what_the_table_counts():
         (["--set", "dropuot=0"], ["did you mean dropout?"]),
         (["--set", "factors=0"], ["factors is 0"]),
         (["--set", "factors=3", "--set", "hidden_channels=64"], ["which 3 factors do not divide"]),
+        (["--set", "factors=2"], ["factors is a setting of lgdgcn and disengcn, not of mlp"]),
+        (["--variant", "paper"], ["variant is a setting of lgdgcn and disengcn, not of mlp"]),
+        (["--set", "k=3", "--model", "lgdgcn"], ["k is used only with latent_graph = true"]),
+        (["--set", "checkpoint_every=3"], ["checkpoint_every is for lgdgcn train"]),
+        (["--metric", "accuracy", "--set", "metric=auto"], ["--metric accuracy and --set metric"]),
         (["--set", "lr=1", "--set", "dropout=0"], ["--set leaves nothing to search"]),
     ],
 )

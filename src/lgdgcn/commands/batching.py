@@ -44,11 +44,7 @@ def graph_loader(source: GraphSource, batch_size: int) -> Callable[[int], Data]:
     if source.is_packed:
         packed = PackedGraph.open(source.dataset)
         if batch_size or memory_of_whole(packed) > available_memory():
-            if source.features is not None or source.split == "random":
-                raise InputError(
-                    f"{source.dataset} is too large to be read whole, or trained on in batches: "
-                    "leave out --features and --split random"
-                )
+            source.check_unread(packed)
             packed.check_hashes()  # all of it is used, and no index is looked at again
             mapped = lru_cache(maxsize=1)(lambda: mapped_graph(packed))
             return lambda seed: mapped()

@@ -133,7 +133,14 @@ def pack_folder(
             f"--features {structural[0][:50]} is made when a packed graph is read: give it to "
             "lgdgcn train; here text:COLUMN is understood"
         )
+    if source.split == "random":
+        raise InputError("--split random is for named data sets; use a split column")
     encoding = None
+    if like is not None and (source.ignore or source.features):
+        option = "ignore" if source.ignore else "features"
+        raise InputError(
+            f"--like reads all columns as its model does, so --{option} has no part; leave it out"
+        )
     if like is not None:
         from lgdgcn.data.encoding import Encoding
         from lgdgcn.train.checkpoint import load_weights
@@ -222,6 +229,7 @@ def _rows_of_packed(source: "GraphSource") -> list[list[str]]:
     graph = PackedGraph.open(source.dataset)
     if memory_of_whole(graph) < available_memory() / 2:
         return []
+    source.check_unread(graph)
     isolated, parts = 0, np.zeros(4, np.int64)
     for start in range(0, graph.num_nodes, PIECE):
         degree = np.diff(graph.row_ptr[start : start + PIECE + 1])

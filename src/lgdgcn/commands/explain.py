@@ -9,7 +9,7 @@ from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, print_warning
 from lgdgcn.commands.finished_run import open_run, source_of
 from lgdgcn.commands.large import large_graph
-from lgdgcn.commands.train_edges import load_edges
+from lgdgcn.commands.train_edges import check_edges_device, load_edges
 from lgdgcn.edges.explain import Explainer
 from lgdgcn.edges.explain_reasons import ReasonExplainer
 from lgdgcn.edges.explained import ONE_SEED, ExplainedGraph
@@ -74,8 +74,9 @@ def explain(
         print_warning(warning)
 
 
-def open_reasons(run: Path) -> ReasonExplainer:
+def open_reasons(run: Path, device: str) -> ReasonExplainer:
     """What a run of ``--task edges`` has found, beside its graph."""
+    check_edges_device(device)
     files = RunFolder(run)
     data = load_edges(source_of(files.config))
     reasons = load_reasons(files.reasons, data)
@@ -88,7 +89,7 @@ def _open(run: Path, device: str, names: list[str]) -> tuple[ExplainedGraph, lis
     Of a large graph, only the nodes of these names and what is near them.
     """
     if RunFolder(run).reasons.is_file():
-        return open_reasons(run), []
+        return open_reasons(run, device), []
     finished = open_run(run, device)
     large = large_graph(finished)
     if large is not None:

@@ -28,22 +28,27 @@ def explore(
     out: Path | None,
     *,
     node: str | None,
-    hops: int,
+    hops: int | None,
     label: str | None,
     show: bool,
     device: str,
 ) -> None:
     """Write the page of a run, or of the part of its graph that is chosen."""
     if RunFolder(run).reasons.is_file():
-        if node is not None or label is not None:
-            raise InputError("--node and --label are for runs of nodes; leave them out")
-        _explore_reasons(run, out, show=show)
+        for option, value in (("node", node), ("label", label), ("hops", hops)):
+            if value is not None:
+                raise InputError(
+                    f"--{option} is for runs of nodes, and {run} is of --task edges; leave it out"
+                )
+        _explore_reasons(run, out, device, show=show)
         return
+    if hops is not None and node is None:
+        raise InputError("--hops says how far from --node to look; add --node, or leave it out")
     finished = open_run(run, device)
     own = RunFolder(run).page
     target = finished.target(out or own, own)
     graph = large_graph(finished) or GraphInMemory(finished.trained, finished.data)
-    trained, data, note = shown_part(graph, node, hops, label)
+    trained, data, note = shown_part(graph, node, 2 if hops is None else hops, label)
     check_size(trained, data)
     if note is not None:
         console.print(note, soft_wrap=True)
@@ -65,14 +70,14 @@ def explore(
     _finish(target, text, show)
 
 
-def _explore_reasons(run: Path, out: Path | None, *, show: bool) -> None:
+def _explore_reasons(run: Path, out: Path | None, device: str, *, show: bool) -> None:
     """Write the page of a run of ``--task edges``."""
     files = RunFolder(run)
     source = source_of(files.config)
     target = checked_target(run, out or files.page, files.page, source)
     with steps() as progress:
         progress("reasons")
-        explained = open_reasons(run)
+        explained = open_reasons(run, device)
         check_size(None, explained.data)
         progress("layout of the graph")
         scores = _held_back(files)

@@ -50,7 +50,7 @@ def predict(
 ) -> None:
     """Predict every node of the run's graph or of another one."""
     if edges and RunFolder(run).reasons.is_file():
-        return predict_edges(run, out, graph=graph, probabilities=probabilities)
+        return predict_edges(run, out, graph=graph, probabilities=probabilities, device=device)
     if graph is not None and out is None:
         raise InputError("--graph: name the file for another graph's predictions with --out")
     if out is not None:

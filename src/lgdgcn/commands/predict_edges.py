@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.finished_run import checked_target, source_of, told_before
-from lgdgcn.commands.train_edges import load_edges
+from lgdgcn.commands.train_edges import check_edges_device, load_edges
 from lgdgcn.edges import EdgeReasons
 from lgdgcn.edges.of_graph import known_types, unknown_edges
 from lgdgcn.edges.store import load_reasons
@@ -20,8 +20,11 @@ from lgdgcn.train.run_folder import RunFolder
 __all__ = ["predict_edges"]
 
 
-def predict_edges(run: Path, out: Path | None, *, graph: str | None, probabilities: bool) -> None:
+def predict_edges(
+    run: Path, out: Path | None, *, graph: str | None, probabilities: bool, device: str
+) -> None:
     """Write every edge of the run's graph once, with its likeliest type or reason."""
+    check_edges_device(device)
     if graph is not None:
         raise InputError(
             "--graph: the reasons of a run are those of its own edges; train on the other graph "

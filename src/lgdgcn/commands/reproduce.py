@@ -20,7 +20,7 @@ from lgdgcn.reproduce.graphs import data_tables
 from lgdgcn.reproduce.report import write_report
 from lgdgcn.reproduce.results import Results
 from lgdgcn.reproduce.runs import TrainingProgress, merged, train_cells
-from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
+from lgdgcn.runtime import check_cpu, keep_freed_memory, select_device, set_threads, stop_on_signals
 from lgdgcn.storage import check_target, make_folder
 
 __all__ = ["reproduce"]
@@ -33,6 +33,9 @@ def reproduce(
 ) -> None:
     """Train what the exhibits need and is not there yet; write the report about them."""
     about_edges = [name for name in names if name == EDGES or name.startswith(f"{EDGES}:")]
+    where = select_device(device)
+    if about_edges and len(about_edges) == len(names):
+        check_cpu(device, "methods for edges are run")
     if about_edges:
         graphs = [name.partition(":")[2] for name in about_edges]
         _reproduce_edges(graphs, quick=quick, folder=folder, root=root)
@@ -43,7 +46,6 @@ def reproduce(
     exhibits = described(names or ["all"], plan)
     if not names or "all" in names:
         exhibits = _with_data(exhibits, root)
-    where = select_device(device)
     set_threads()
     keep_freed_memory()
     path = folder or _usual_folder(quick)

@@ -15,6 +15,11 @@ def list_settings() -> None:
         meaning = field.metadata["help"]
         if "options" in field.metadata:
             meaning += f": {', '.join(field.metadata['options'])}"
+        where = [", ".join(field.metadata["models"])] if field.metadata["models"] else []
+        if needs := ", and ".join(field.metadata["needs"]):
+            by = ", ".join(field.metadata["needed_by"])
+            where.append(f"needs {needs}" + (f" in {by}" if by else ""))
+        meaning += f" ({'; '.join(where)})" if where else ""
         default = str(field.default).lower() if field.type is bool else str(field.default)
         if field.name == "variant":
             default = default_variant("lgdgcn")

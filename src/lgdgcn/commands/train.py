@@ -29,9 +29,13 @@ from lgdgcn.config import (
     AUTO,
     Settings,
     auto_scaling,
+    belongs,
+    check_belongs,
+    check_used,
     check_value,
     default_variant,
     from_toml,
+    merge,
     parse_assignments,
     preset,
     resolve,
@@ -79,7 +83,6 @@ def train(
     source: GraphSource,
     *,
     model: str,
-    variant: str | None,
     seeds: int,
     assignments: list[str],
     config: Path | None,
@@ -88,7 +91,7 @@ def train(
     resume: bool,
     overwrite: bool,
     compare: list[str],
-    budget: str,
+    budget: str | None,
 ) -> None:
     """Train a model and, on the same graph, those it is compared with; print the table."""
     if seeds < 1:
@@ -96,14 +99,13 @@ def train(
     for name, known in [(model, (*MODELS,)), *((one, (*MODELS, *VARIANTS)) for one in compare)]:
         if name not in known:
             raise InputError(f"model is {name!r}; choose from {', '.join(known)}")
-    limit = seconds_of(budget)
+    if twice := [name for name in compare if compare.count(name) > 1]:
+        raise InputError(f"--compare names {twice[0]} twice; leave out one")
+    seconds_of(budget)  # refuses what is no time
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other; leave out one of them")
-    own = {**(from_toml(config) if config else {}), **parse_assignments(assignments)}
-    if variant is not None:
-        own["variant"] = variant
-    for name, value in own.items():
-        check_value(name, value)
+    given = parse_assignments(assignments)
+    own = _own_settings(config, given, model, resume)
     set_threads()
     keep_freed_memory()  # on every rank: all wait for the slowest
     with several_ranks(device, own, compare) as (ranks, where):
@@ -114,7 +116,26 @@ def train(
         if ranks.restarts:  # they go on, whatever the command says
             begun = _begun(folder, source.name, model, own.get("variant"))
             folder, resume, overwrite = begun or folder, begun is not None, False
-        _lead(source, model, own, seeds, config, where, folder, resume, overwrite, compare, limit)
+        run = (folder, resume, overwrite)
+        _lead(source, model, own, given, seeds, config, where, *run, compare, budget)
+
+
+def _own_settings(config: Path | None, given: Result, model: str, resume: bool) -> Result:
+    """What the user gives of the model's settings, in a file and, before it, on the command line.
+
+    A file may hold all settings there are: those that the model does not have are left out where
+    they have their defaults.
+    """
+    of_file = from_toml(config) if config else {}
+    own = merge(of_file, given)
+    for name, value in (*of_file.items(), *given.items()):
+        check_value(name, value)
+    # which variant a run that is resumed has, its folder says later
+    variant = own.get("variant") or (None if resume else default_variant(model))
+    usual = Settings().as_dict()
+    check_belongs({k: v for k, v in of_file.items() if v != usual[k]}, model, variant)
+    check_belongs(given, model, variant)
+    return {name: value for name, value in own.items() if belongs(name, model, variant)}
 
 
 def _begun(folder: Path | None, name: str, model: str, variant: str | None) -> Path | None:
@@ -130,6 +151,7 @@ def _lead(
     source: GraphSource,
     model: str,
     own: Result,
+    given: Result,
     seeds: int,
     config: Path | None,
     where: torch.device,
@@ -137,9 +159,12 @@ def _lead(
     resume: bool,
     overwrite: bool,
     compare: list[str],
-    limit: float | None,
+    budget: str | None,
 ) -> None:
-    """Train as the only process, or as the one that writes the run folder."""
+    """Train as the only process, or as the one that writes the run folder.
+
+    Of its own settings, ``given`` are those of the command line; others are of a file.
+    """
     _check_there(source)
     path = folder or default_folder(source.name, model, own.get("variant"), resume)
     run = RunFolder(path, resume=resume, overwrite=overwrite)
@@ -162,18 +187,26 @@ def _lead(
         return candidates(graph, name, given, variant=variant, multi_label=multi_label)
 
     every = to_try(model, with_fitting_width(shipped, own), used)
+    limit = seconds_of(budget)
     most = 1 if limit is None else None  # without a budget, the first only
     settings = every[0].settings
     if auto_scaling(source.preset_name):  # nobody chose one for this graph: all have the same
         shared = {"scaling": settings.feature_scaling, **shared}
     chosen = choose_metric(load(0), settings.metric)
     tried = in_batches(every[:most], load(0), model, where)
+    for named in (given, own):  # a file may say that a part is off, and then how the rest stands
+        check_used(named, [one.settings for one in tried], model, multi_label=multi_label)
     if settings.scaling == AUTO:
         out.print(str(rows_scaling(load(0), AUTO)), soft_wrap=True)
     others = {}
     for name in beside:
         found = _compared(source.preset_name, name, own.get("variant"), multi_label)
         others[name] = to_try(name.partition("-")[0], shared, found.get("variant"))[:most]
+    if budget is not None and limit and max(map(len, (every, *others.values()))) == 1:
+        raise InputError(
+            f"--budget {budget} has nothing to choose from, as {model} has one set of settings for "
+            f"{source.name}; leave it out"
+        )
     others = _each_once(every[:most], others)
     whole = _loader_of_whole(source, next(iter(others))) if others else load
     rivals: list[Candidate] = []

@@ -24,10 +24,10 @@ from lgdgcn.edges.stability import Stability, over_fits, stability
 from lgdgcn.edges.store import Interval, edges_fingerprint, save_reasons
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.edge_types import edge_type_scores
-from lgdgcn.runtime import set_threads
+from lgdgcn.runtime import check_cpu, set_threads
 from lgdgcn.train.run_folder import RunFolder
 
-__all__ = ["load_edges", "train_edges"]
+__all__ = ["check_edges_device", "load_edges", "train_edges"]
 
 Result = dict[str, Any]
 
@@ -41,6 +41,7 @@ def train_edges(
     *,
     factors: str | None,
     seeds: int | None,
+    device: str,
     folder: Path | None,
     overwrite: bool,
 ) -> None:
@@ -51,11 +52,15 @@ def train_edges(
         factors: Number of reasons, or ``auto``.
         seeds: How many times known types are held back to measure, 1 by default; without known
             types, how many seeds to compare, 3 by default. The reasons are of seed 0.
+        device: ``auto`` or ``cpu``.
         folder: The run folder.
         overwrite: Replace the run in it.
     """
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds is {seeds}; give at least 1")
+    check_edges_device(device)
+    if source.split == "random":
+        raise InputError("--split random draws nodes of --task nodes; leave it out with edges")
     number = _number(factors)
     path = folder or default_folder(source.name, "edges", None, False)
     run = RunFolder(path, overwrite=overwrite)
@@ -113,6 +118,11 @@ def train_edges(
         out.print(_measured_line(measured), soft_wrap=True)
     out.print(_stability_line(stable, held_back=bool(measured)), soft_wrap=True)
     out.print(f"run folder: {path}; what each is about: lgdgcn explain {path}", soft_wrap=True)
+
+
+def check_edges_device(device: str) -> None:
+    """Refuse a device that has no part in the reasons of edges."""
+    check_cpu(device, "reasons of edges are computed")
 
 
 def load_edges(source: GraphSource) -> Data:

@@ -14,6 +14,9 @@ from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
 from lgdgcn.config import (
     AUTO,
     auto_scaling,
+    belongs,
+    check_belongs,
+    check_used,
     default_variant,
     parse_assignments,
     preset,
@@ -22,7 +25,7 @@ from lgdgcn.config import (
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
-from lgdgcn.models import LGDGCN, MODELS
+from lgdgcn.models import MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
 from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
 from lgdgcn.train.metric import choose_metric
@@ -74,18 +77,21 @@ def tune(
     data = source.load()
     multi_label = data.y.dim() == 2
     given = parse_assignments(assignments)
-    chosen = _space(space, model, variant, multi_label, given)
     own = None if space is None else read_space(space)
-    named = {*given} if own is None else {*given, *own.settings, *own.ranges}
-    chosen = _scaled(chosen, source.preset_name, named)
+    named = given if own is None else {**given, **own.settings, **own.ranges}
+    if variant is not None:
+        check_belongs({"variant": variant}, model)
+    chosen = _space(space, model, variant, multi_label, given)
     variant = chosen.settings.get("variant")
+    _refuse_unused(named, chosen, model, multi_label)
+    chosen = _scaled(chosen, source.preset_name, {*named})
     problem = SearchProblem(source, model, chosen, seeds, where)
     problem.check(data)
     out.print(str(choose_metric(data, chosen.settings.get("metric", AUTO))), soft_wrap=True)
     name = _study_name(source, model, variant)
     path = folder or Path("runs") / "tune" / name
     if not resume:
-        _refuse_foreign(path)
+        _check_belongs(path)
     check_target(make_folder(path) / "trials.csv")
     job = SearchJob(problem, name, storage or default_storage(path), trials, not resume)
     with database_faults(job.storage):
@@ -106,7 +112,7 @@ def tune(
     out.print(f"use it: lgdgcn {shlex.join(use)}", soft_wrap=True)
 
 
-def _refuse_foreign(folder: Path) -> None:
+def _check_belongs(folder: Path) -> None:
     """Refuse a folder with files under our names and no sign that a search has made them."""
     studies = ("study.db", "study.log")  # the latter of earlier versions
     if any((folder / name).exists() for name in studies) or _is_ours(folder / "trials.csv"):
@@ -142,6 +148,14 @@ def _search(job: SearchJob, study: "optuna.Study", workers: int) -> list[Finalis
         return train_finalists(job.problem, study, on_epoch)
 
 
+def _refuse_unused(named: dict[str, Any], space: Space, model: str, multi_label: bool) -> None:
+    """Refuse what no trial would use of the settings that the user names."""
+    check_belongs(named, model, space.settings.get("variant"))
+    if "checkpoint_every" in named:
+        raise InputError("checkpoint_every is for lgdgcn train: a search keeps none; leave it out")
+    check_used(named, space.examples(), model, multi_label=multi_label)
+
+
 def _space(
     file: Path | None,
     model: str,
@@ -166,7 +180,7 @@ def _space(
         raise InputError("--set variant: choose it with --variant")
     space = space.fixing(given)
     settings = {k: v for k, v in space.settings.items() if k != "variant"}
-    if MODELS[model].cls is LGDGCN:
+    if belongs("variant", model):
         settings["variant"] = variant or space.settings.get("variant", default)
         resolve({"variant": settings["variant"]})
     shipped = preset("", model, settings.get("variant"), multi_label=multi_label)

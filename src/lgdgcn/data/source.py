@@ -182,6 +182,15 @@ class GraphSource:
             data = with_features(data, self.features)
         return canonical(data, require_labels=require_labels)
 
+    def check_unread(self, packed: "PackedGraph") -> None:
+        """Refuse what a packed graph that is not read whole has no use for."""
+        if self.features is not None or self.split == "random":
+            raise InputError(
+                f"{self.dataset} is too large to be read whole, or trained on in batches: "
+                "leave out --features and --split random"
+            )
+        self._check_roles(packed, learning=True)
+
     def _check_roles(self, packed: "PackedGraph", learning: bool) -> None:
         """Refuse roles that the columns of a packed graph have not."""
         own = packed.encoding

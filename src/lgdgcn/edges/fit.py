@@ -130,7 +130,14 @@ def fit_edges(
     classes = None if labels is None else np.where(labels < 0, labels.max() + 1, labels)
     types = None if shown is None else _types_of_pairs(shown, pairs)
     if types is not None:
+        if num_factors is not None:
+            raise InputError(
+                f"num_factors is {num_factors}, but {types.shape[1]} types are shown, and each is "
+                "a reason; leave it out"
+            )
         num_factors = types.shape[1]
+    elif type_names is not None:
+        raise InputError("type_names are given, but no types are shown: give both or neither")
     choice = choose_model(pairs, num_factors=num_factors, classes=classes, seed=seed)
     if not choice.use_classes:
         classes = None

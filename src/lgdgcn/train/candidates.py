@@ -6,6 +6,8 @@ from typing import Any
 
 from lgdgcn.config import (
     auto_scaling,
+    belongs,
+    check_width,
     default_variant,
     has_own_preset,
     portfolio,
@@ -15,19 +17,23 @@ from lgdgcn.config import (
 from lgdgcn.errors import InputError
 from lgdgcn.train.portfolio import Candidate
 
-__all__ = ["BASELINES", "candidates", "seconds_of"]
+__all__ = ["BASELINES", "USUAL_BUDGET", "candidates", "seconds_of"]
 
 BASELINES = ("mlp", "gcn", "appnp", "grand")  # the best of them stands beside ours
+USUAL_BUDGET = "1m"
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def seconds_of(budget: str) -> float | None:
+def seconds_of(budget: str | None) -> float | None:
     """Read ``--budget``: ``30s``, ``5m``, ``1h``, or ``none`` for no search at all.
+
+    Where nobody gives one, it is :data:`USUAL_BUDGET`.
 
     Example:
         >>> seconds_of("5m"), seconds_of("none")
         (300.0, None)
     """
+    budget = USUAL_BUDGET if budget is None else budget
     if budget.strip().lower() == "none":
         return None
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([smh])\s*", budget)
@@ -56,5 +62,8 @@ def candidates(
         entries = portfolio(model, used, multi_label=multi_label)
     unknown = auto_scaling(graph)
     found = [resolve({"variant": used}, shipped, unknown, entry, own) for entry in entries]
+    if belongs("factors", model):
+        for settings in found:
+            check_width(settings)
     # what the user gives may make some the same
     return [Candidate(model, settings) for settings in dict.fromkeys(found)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import optuna
 
-from lgdgcn.config import AUTO, Settings, check_value, nearest_width, resolve
+from lgdgcn.config import AUTO, Settings, check_value, check_width, nearest_width, resolve
 from lgdgcn.errors import InputError
 
 __all__ = ["Space", "default_space", "read_space"]
@@ -47,7 +47,7 @@ class Space:
         for name, value in given.items():
             _check_searched(name, value)
         if {"factors", "hidden_channels"} <= given.keys():
-            resolve(given)  # who names both means both
+            check_width(resolve(given))  # who names both means both
         ranges = {name: ends for name, ends in self.ranges.items() if name not in given}
         if not ranges:
             raise InputError("--set leaves nothing to search; leave some of it out, or train")
@@ -55,12 +55,22 @@ class Space:
         return Space(ranges, {**self.settings, **given}, starts)
 
     def settings_of(self, params: dict[str, Any]) -> Settings:
-        """A trial's settings; ``hidden_channels`` becomes the nearest multiple of ``factors``."""
+        """A trial's settings; ``hidden_channels`` becomes the nearest multiple of ``factors``.
+
+        Of a model that has factors, which its variant tells.
+        """
         merged = {**self.settings, **params}
-        factors = merged.get("factors", Settings.factors)
-        hidden = merged.get("hidden_channels", Settings.hidden_channels)
-        merged["hidden_channels"] = nearest_width(hidden, factors)
+        if merged.keys() & {"factors", "variant"}:
+            factors = merged.get("factors", Settings.factors)
+            hidden = merged.get("hidden_channels", Settings.hidden_channels)
+            merged["hidden_channels"] = nearest_width(hidden, factors)
         return resolve(merged)
+
+    def examples(self) -> list[Settings]:
+        """The settings of two trials: with the first, and with the last value of every range."""
+        ends = {name: _ends(name, given) for name, given in self.ranges.items()}
+        every = [{name: values[place] for name, values in ends.items()} for place in (0, -1)]
+        return [self.settings_of(params) for params in every]
 
     def inside(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The searched part of some settings, brought into the ranges; what does not fit is out."""

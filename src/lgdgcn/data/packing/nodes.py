@@ -99,6 +99,9 @@ def write_nodes(
         numbers = Numbers(nodes, writer.work)
     used = [n for n in nodes.names if nodes.roles.get(n) not in ("id", "label", "split")]
     encoding, here = _encodings(nodes, used, numbers, given, encoding)
+    if half and (not encoding.columns or any(c.role == "words" for c in encoding.columns)):
+        found = "sparse, as words are counted" if encoding.columns else "not there"
+        raise InputError(f"--half is for dense features, and those are {found}; leave it out")
     coders, facts = _label_coders(nodes)
     kept = [n for n in used if n not in numbers and n not in encoding.ignored]
     with ExitStack() as stack:

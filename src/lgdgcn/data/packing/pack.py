@@ -58,10 +58,18 @@ def pack(
     edges, nodes = find_files(folder, "edges"), find_files(folder, "nodes")
     if not edges:
         if (folder / "edges.npz").exists():
+            for option, value in (("half", half), ("memory", memory)):
+                if value:
+                    raise InputError(
+                        f"--{option} is for tables, and {folder} holds arrays, which are packed as "
+                        "they are; leave it out"
+                    )
             return _pack_arrays(folder, target, roles, encoding, overwrite)
         raise InputError(f"{folder} has no edges file; add edges.csv, .tsv or .parquet")
     if (folder / "nodes.npz").exists():
         raise InputError(f"{folder} has nodes.npz and {edges[0].name}; give both as tables")
+    if half and not nodes:
+        raise InputError(f"--half is for features, and {folder} has no nodes file; leave it out")
     limit = memory_size(memory)
     written = read_graph_file(folder)
     given = merged_roles(written.roles, roles or {})
