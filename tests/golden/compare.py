@@ -96,12 +96,12 @@ def _by_output(differences: Sequence[Difference]) -> list[str]:
     outputs: dict[str, list[Difference]] = {}
     for one in differences:
         outputs.setdefault(re.split(r"[/\[]", one.where)[0], []).append(one)
-    return [
-        f"    {name}: {len(found)}{_worst(found)}; first, {str(found[0]).removeprefix(name).lstrip('/')}"
-        if len(found) > 1
-        else f"    {found[0]}"
-        for name, found in outputs.items()
-    ]
+    lines = []
+    for name, found in outputs.items():
+        first = str(found[0]).removeprefix(name).lstrip("/")
+        many = f"{name}: {len(found)}{_worst(found)}; first, {first}"
+        lines.append(f"    {many if len(found) > 1 else found[0]}")
+    return lines
 
 
 def _worst(differences: Sequence[Difference]) -> str:
