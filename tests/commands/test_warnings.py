@@ -1,6 +1,8 @@
 """What a run says of its own training, every later command says again, once each."""
 
+import json
 import random
+import shutil
 
 import pytest
 
@@ -95,6 +97,17 @@ def test_a_label_for_every_node_is_said_once(tmp_path):
     assert [words in said for said in result_of(tmp_path / "run")["warnings"]][:2] == [True, False]
     predicted = call("predict", tmp_path / "run")
     assert (predicted.err + predicted.out).count(words) == 1
+
+
+def test_a_strangers_run_does_not_steer_the_terminal(mine, tmp_path):
+    run, hostile = tmp_path / "run", "\x1b]0;title\x07\x9b2J\nrun folder: another"
+    shutil.copytree(mine[1], run)
+    result = json.loads((run / "result.json").read_text())
+    result["warnings"] = [hostile]
+    (run / "result.json").write_text(json.dumps(result))
+    outcome = call("predict", run, "--out", tmp_path / "p.csv")
+    assert "warning: \\x1b]0;title\\x07\\x9b2J run folder: another" in outcome.out.splitlines()
+    assert all(c.isprintable() or c == "\n" for c in outcome.out + outcome.err)
 
 
 def test_a_model_without_results_predicts_without_a_word(tmp_path):

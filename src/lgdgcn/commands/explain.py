@@ -58,7 +58,10 @@ def explain(
     if note is not None:
         found["note"] = note
     if as_json:
-        sys.stdout.write(json.dumps(to_json(found), indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(to_json(found), indent=2, ensure_ascii=False)
+        # JSON allows control characters beyond ASCII, a terminal obeys them: written as \u009b
+        safe = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+        sys.stdout.write("".join(safe) + "\n")
         return
     if edge is not None:
         _print_edge(found, graph.noun)
