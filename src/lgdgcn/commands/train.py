@@ -42,6 +42,7 @@ from lgdgcn.data.catalogue import is_known
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
+from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import (
     StopRequest,
@@ -59,7 +60,7 @@ from lgdgcn.train.portfolio import Candidate, Choice, choose_settings
 from lgdgcn.train.ranks import Ranks, rank_timeout
 from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning, usage_warning
+from lgdgcn.train.sanity import usage_warning
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
@@ -407,7 +408,8 @@ def _train_one(
         **found,
         "model_sha256": checkpoint.weights_sha256(folder.model),
     }
-    unrouted = routing_warning(result["factors"].get("routing_entropy"), settings)
+    edge_factors = output.layers[-1].edge_factors if output.layers else None
+    unrouted = routing_warning(edge_factors, settings)
     both = (unrouted, usage_warning(trained, output))
     result["warnings"] += [warning for warning in both if warning]
     folder.write_result(result)
