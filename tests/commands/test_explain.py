@@ -195,7 +195,7 @@ def test_numbers_have_their_range_over_the_seeds(finished):
     assert edge["factors"][0]["over_fits"] == neighbour["over_fits"]
     text = call("explain", run, "--node", "7").out
     assert "seeds" in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert widest_table(text) <= 80
     assert "agreement" in text
     assert "one seed" not in text
     unstable = [one["factor"] for one in found["factors"] if not one["stability"]["stable"]]

@@ -11,6 +11,7 @@ from commands.test_explore import page_of
 from commands.test_warnings import write_classes
 from lgdgcn import LGDClassifier
 from lgdgcn.commands.finished_run import open_run
+from lgdgcn.commands.verdict import lost_to
 from lgdgcn.errors import LGDWarning
 
 SHARED = "warning: routing entropy is 1.0000: every edge is shared by all factors almost alike"
@@ -93,7 +94,17 @@ def test_the_page_is_told_once(failed, quick_measures, tmp_path):
     assert f"warning: {page['unrouted']}".startswith(said)
     kept = result_of(run)["warnings"]
     assert page["unrouted"] in kept
-    assert page["warnings"] == [text for text in kept if text != page["unrouted"]]
+    lost = lost_to(result_of(run), run)
+    told = [text for text in kept if text != page["unrouted"]]
+    assert page["warnings"] == told + [lost] * (lost is not None)
+
+
+def test_the_page_of_a_part_is_told_of_the_whole_graph(in_one, quick_measures, tmp_path):
+    args = ["--node", "n3", "--hops", 1, "--out", tmp_path / "page.html"]
+    assert call("explore", in_one[0], *args).code == 0
+    page = page_of(tmp_path / "page.html")
+    assert page["nodes"] < 10
+    assert f"warning: {page['unrouted']}".startswith(IN_ONE)
 
 
 def test_runs_of_earlier_versions_are_told_of_too(unrouted, tmp_path):

@@ -97,8 +97,7 @@ def _open(run: Path, device: str, names: list[str]) -> tuple[ExplainedGraph, lis
         explainer: Explainer = LargeExplainer.of(large, names)
     else:
         explainer = Explainer(finished.trained, finished.data, finished.other_seeds)
-    last = explainer.output.layers[-1]
-    unrouted = routing_warning(last.edge_factors, finished.trained.settings)
+    unrouted = routing_warning(explainer.edge_factors_of_graph, finished.trained.settings)
     told = told_of_training(finished.warnings)
     return explainer, [*told, *([unrouted] if unrouted else [])]
 

@@ -62,7 +62,8 @@ def predict(
         finished.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
     check_format(out)
     if large is not None:
-        edge_factors: Tensor | None = write_large(large, out, edge_file, probabilities)
+        write_large(large, out, edge_file, probabilities)
+        edge_factors: Tensor | None = large.edge_factors
     else:
         edge_factors = _write_whole(finished, source, out, edge_file, probabilities)
     for warning in told_of_training(finished.warnings):

@@ -5,7 +5,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.predicted_columns import (
@@ -19,22 +18,14 @@ from lgdgcn.commands.predicted_columns import (
 from lgdgcn.commands.table_file import Block, write_blocks
 from lgdgcn.progress import long_work
 from lgdgcn.train.large_graph import LargeGraph, edges_of_range
-from lgdgcn.train.neighbourhood import drawn_edges
 
 __all__ = ["write_large"]
 
 _ROWS = 1 << 16  # nodes, or edges, of one block
-_LOOKED_AT = 100_000  # edges whose entropy says whether edges are routed
 
 
-def write_large(
-    graph: LargeGraph, out: Path, edge_file: Path | None, probabilities: bool
-) -> Tensor:
-    """Write the predictions of all nodes and, if asked for, of all edges.
-
-    Returns:
-        Factors of edges drawn at random, or of all ``[E, M]``.
-    """
+def write_large(graph: LargeGraph, out: Path, edge_file: Path | None, probabilities: bool) -> None:
+    """Write the predictions of all nodes and, if asked for, of all edges."""
     console.print(
         f"{graph.packed.num_nodes:,} nodes are predicted step by step, with all their neighbours",
         soft_wrap=True,
@@ -45,8 +36,6 @@ def write_large(
     if edge_file is not None:
         edges = write_blocks(edge_file, _edges(graph))
         console.print(f"{edges} edges: {edge_file}", soft_wrap=True)
-    some, between = drawn_edges(graph.rows.row_ptr, graph.rows.column, _LOOKED_AT)
-    return graph.table.edge_factors(*some[between])
 
 
 def _nodes(graph: LargeGraph, probabilities: bool) -> Iterator[Block]:

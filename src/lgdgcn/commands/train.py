@@ -22,9 +22,11 @@ from lgdgcn.commands.batching import (
 from lgdgcn.commands.console import (
     epoch_progress,
     out,
+    print_warning,
 )
 from lgdgcn.commands.second_process import SecondSearch, can_share, half_of_the_threads
 from lgdgcn.commands.train_table import print_notes, print_results
+from lgdgcn.commands.verdict import find_verdict, lost_to
 from lgdgcn.config import (
     AUTO,
     Settings,
@@ -182,7 +184,7 @@ def _lead(
     wants_baseline = is_unknown and not others and model == "lgdgcn"
     if wants_baseline and limit is not None:
         rivals = [one for name in BASELINES for one in to_try(name, shared)]
-    results = []
+    results, folders = [], [run, *(beside[name] for name in others)]
     try:
         with stop_on_signals() as stop, run, ExitStack() as also:
             common = (source, load, seeds, where, stop)
@@ -197,11 +199,19 @@ def _lead(
                     results.append(_train_one(*inputs, asked, inner, limit))
             if rivals and limit is not None:
                 results.append(_best_baseline(common, run, rivals, limit, second))
+                folders.append(run.compared(results[-1]["model"]))
+            if len(results) > 1:
+                results[0]["verdict"] = find_verdict(results, folders, whole, where)
+                run.write_result(results[0])
     except StoppedError as error:
         message = f"{error}; saved, repeat the command with --resume --out {path} to go on"
         raise StoppedError(message, error.exit_code) from None
     out.print(str(chosen), soft_wrap=True)
     print_results(source.name, results)
+    if lost := lost_to(results[0], path):
+        print_warning(lost)
+    elif verdict := results[0].get("verdict"):
+        out.print(verdict["sentence"], soft_wrap=True)
     if not own and source.dataset.lower() == source.name:
         print_notes(source.preset_name, results, multi_label)
     if wants_baseline and limit is None:

@@ -89,7 +89,7 @@ def payload(
     nodes, factors, channels = units.shape
     truth = known_labels(data, trained.classes)
     pairs, edge_factors = both_directions(data.edge_index, last.edge_factors.cpu())
-    unrouted = routing_warning(last.edge_factors, trained.settings)
+    unrouted = routing_warning(explainer.edge_factors_of_graph, trained.settings)
     dominant = trained.dominant_factors(output)
     assert dominant is not None
     model = MODELS[trained.name].title
