@@ -11,6 +11,7 @@ __all__ = [
     "LGDWarning",
     "StoppedError",
     "one_line",
+    "printable",
 ]
 
 _LONGEST = 570  # characters; with what a caller puts in front, a line of less than 600
@@ -71,10 +72,20 @@ def one_line(message: object) -> str:
         "lr is 'fast or slow'"
     """
     text = " ".join(_cut(str(message), 50 * _LONGEST).splitlines())
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    text = printable(text)
     if len(text) > _LONGEST:
         text = _LONG_WORD.sub(lambda word: _cut(word[0], 90), text)
     return _cut(text, _LONGEST)
+
+
+def printable(text: str) -> str:
+    r"""A text without control characters, which would steer a terminal; line ends stay.
+
+    Example:
+        >>> printable("a\x1b[2Jb")
+        'a\\x1b[2Jb'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def _cut(text: str, length: int) -> str:

@@ -44,7 +44,7 @@ from lgdgcn.data.in_memory import (
 from lgdgcn.data.labels import IDENTIFIER, is_labelled
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.metrics.attribution import routing_entropy
+from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import select_device
 from lgdgcn.storage import check_target, write_text
@@ -52,7 +52,7 @@ from lgdgcn.train.auto_factors import FOUND, find_factors
 from lgdgcn.train.candidates import candidates, seconds_of
 from lgdgcn.train.checkpoint import refuse_foreign
 from lgdgcn.train.portfolio import Candidate, choose_settings
-from lgdgcn.train.sanity import routing_warning, usage_warning
+from lgdgcn.train.sanity import usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import EpochReport, Member
@@ -481,8 +481,8 @@ def _without_test_labels(graph: Data) -> Data:
 def _factor_warnings(trained: TrainedModel, graph: Data) -> list[str]:
     """What a reader of a model's factors should know, as ``lgdgcn train`` says it."""
     output = trained(graph)
-    entropy = routing_entropy(output.layers[-1].edge_factors)
-    both = (routing_warning(entropy, trained.settings), usage_warning(trained, output))
+    routing = routing_warning(output.layers[-1].edge_factors, trained.settings)
+    both = (routing, usage_warning(trained, output))
     return [warning for warning in both if warning]
 
 

@@ -35,6 +35,18 @@ def quick_map(monkeypatch):
     monkeypatch.setattr("lgdgcn.plots.tsne_map", lambda points, seed: points[:, :2])
 
 
+@pytest.fixture
+def quick_measures(monkeypatch):
+    """The measures without resamples, which take most of the time."""
+    from lgdgcn.metrics.controls import measure
+
+    def quick(trained, data):
+        return measure(trained, data, resamples=0)
+
+    monkeypatch.setattr("lgdgcn.commands.measure.measure", quick)
+    monkeypatch.setattr("lgdgcn.metrics.controls.measure", quick)
+
+
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory) -> tuple[Path, Outcome]:
     """A run of two seeds beside a GCN: its folder, and what was printed."""

@@ -91,6 +91,18 @@ def test_long_work_shows_rows_a_second(shown, monkeypatch):
     assert re.search(r"12,345 rows, [\d,]+ a second", screen())
 
 
+def test_no_text_steers_the_terminal(capsys):
+    hostile = "\x1b]0;title\x07a\x9b2J\rb\ud800"
+    console.out.print(hostile, soft_wrap=True)
+    console.print_table(hostile, ["model", f"two\n{hostile}"], [[hostile, "µ"]])
+    console.print_warning(f"{hostile}\nrun folder: another")
+    shown = capsys.readouterr().out
+    assert all(c.isprintable() or c == "\n" for c in shown)
+    assert shown.count("\\x1b]0;title\\x07a\\x9b2J") == 5
+    assert "\nrun folder" not in shown  # a warning is one line
+    assert "µ" in shown
+
+
 def test_short_work_shows_nothing(shown):
     screen = shown(True)
     with console.work_progress("reading a.csv", "rows") as advance:

@@ -50,7 +50,8 @@ def test_warnings_of_a_run_are_on_its_page(finished, measured, tmp_path, damaged
         (folder / "result.json").write_bytes(before)
     if damaged is None:
         assert outcome.code == 0
-        assert page_of(tmp_path / "page.html")["warnings"] == result["warnings"]
+        lost = f"{result['verdict']['sentence']}; the better run is in {folder / 'compared/gcn'}"
+        assert page_of(tmp_path / "page.html")["warnings"] == [*result["warnings"], lost]
     else:
         outcome.refused("result.json", "its warnings are no texts")
 

@@ -1,4 +1,4 @@
-"""Where nothing is routed, every command that names factors of edges says so, once."""
+"""Where factors do not say why edges are there, every command that names them says so, once."""
 
 import json
 import shutil
@@ -8,60 +8,103 @@ import pytest
 from commands.conftest import write_graph
 from commands.runner import call, result_of, train
 from commands.test_explore import page_of
+from commands.test_warnings import write_classes
+from lgdgcn import LGDClassifier
+from lgdgcn.commands.finished_run import open_run
+from lgdgcn.commands.verdict import lost_to
+from lgdgcn.errors import LGDWarning
 
-SAID = "warning: routing entropy is 1.0000: every edge is shared by all factors almost alike"
-
-
-@pytest.fixture
-def quick_measures(monkeypatch):
-    """The measures without resamples, which take most of the time."""
-    from lgdgcn.metrics.controls import measure
-
-    def quick(trained, data):
-        return measure(trained, data, resamples=0)
-
-    monkeypatch.setattr("lgdgcn.commands.measure.measure", quick)
-    monkeypatch.setattr("lgdgcn.metrics.controls.measure", quick)
+SHARED = "warning: routing entropy is 1.0000: every edge is shared by all factors almost alike"
+IN_ONE = "warning: one factor is the likeliest of all edges, so factors do not say why an edge is"
 
 
-def test_train_says_it_once_for_all_seeds_and_keeps_it(unrouted):
-    folder, outcome = unrouted
+@pytest.fixture(scope="session")
+def in_one(tmp_path_factory):
+    """A run on a graph whose edges are of one kind: they join nodes of one class."""
+    folder = tmp_path_factory.mktemp("in_one")
+    graph = write_classes(folder / "graph", "the class")
+    return folder / "run", train(folder / "run", "--compare", "gcn", graph=graph)
+
+
+@pytest.fixture(params=["shared", "in one"])
+def failed(request):
+    """Two runs that failed in their ways: the folder, what train printed, what is to be said."""
+    is_shared = request.param == "shared"
+    run = request.getfixturevalue("unrouted" if is_shared else "in_one")
+    return *run, SHARED if is_shared else IN_ONE
+
+
+def test_train_says_it_once_for_all_seeds_and_keeps_it(failed):
+    folder, outcome, said = failed
+    variant = "paper" if said == SHARED else "sharp"
     assert outcome.code == 0
-    assert outcome.out.count(SAID.replace("warning: ", "warning: LGD-GCN (paper): ")) == 1
-    assert outcome.out.count("nothing is routed") == 1  # nor of a model without factors
-    result = json.loads((folder / "result.json").read_text())
-    assert [text for text in result["warnings"] if "nothing is routed" in text] == [
-        text for text in result["warnings"] if text.startswith("routing entropy is 1.0000: ")
-    ]
-    assert result["warnings"]
+    assert outcome.out.count(said.replace("warning: ", f"warning: LGD-GCN ({variant}): ")) == 1
+    assert outcome.out.count(said.removeprefix("warning: ")) == 1  # not of a model without factors
+    assert sum(f"warning: {text}".startswith(said) for text in result_of(folder)["warnings"]) == 1
     assert result_of(folder / "compared/gcn")["warnings"] == []
 
 
-def test_measure_says_it(unrouted, quick_measures, tmp_path):
-    outcome = call("measure", unrouted[0], "--out", tmp_path / "m.json")
-    assert (outcome.code, outcome.err, outcome.out.count(SAID)) == (0, "", 1)
+def test_measure_says_it(failed, quick_measures, tmp_path):
+    run, _, said = failed
+    outcome = call("measure", run, "--out", tmp_path / "m.json")
+    assert (outcome.code, outcome.err, outcome.out.count(said)) == (0, "", 1)
 
 
 @pytest.mark.parametrize("more", [[], ["--edges"]], ids=["nodes", "edges"])
-def test_predict_says_it(unrouted, tmp_path, more):
-    outcome = call("predict", unrouted[0], "--out", tmp_path / "p.csv", *more)
-    assert (outcome.code, outcome.err, outcome.out.count(SAID)) == (0, "", 1)
+def test_predict_says_it(failed, tmp_path, more):
+    run, _, said = failed
+    outcome = call("predict", run, "--out", tmp_path / "p.csv", *more)
+    assert (outcome.code, outcome.err, outcome.out.count(said)) == (0, "", 1)
 
 
-def test_explain_says_it(unrouted):
-    outcome = call("explain", unrouted[0], "--node", "3")
-    assert (outcome.code, outcome.err, outcome.out.count(SAID)) == (0, "", 1)
-    found = json.loads(call("explain", unrouted[0], "--node", "3", "--json").out)
-    assert f"warning: {found['warnings'][-1]}".startswith(SAID)
+def test_explain_says_it(failed):
+    run, _, said = failed
+    node = "3" if said == SHARED else "n3"
+    outcome = call("explain", run, "--node", node)
+    assert (outcome.code, outcome.err, outcome.out.count(said)) == (0, "", 1)
+    found = json.loads(call("explain", run, "--node", node, "--json").out)
+    assert f"warning: {found['warnings'][-1]}".startswith(said)
 
 
-def test_the_page_is_told_once(unrouted, quick_measures, tmp_path):
-    assert call("explore", unrouted[0], "--out", tmp_path / "page.html").code == 0
+def test_a_factor_without_edges_is_not_described(in_one):
+    run, _ = in_one
+    whole = call("explain", run).out
+    assert whole.count("no edges: it is the likeliest of none") == 1
+    assert whole.count("more than usual") == whole.count("most active") == 1
+    node = call("explain", run, "--node", "n3").out
+    assert [line for line in node.splitlines() if "no edges" in line] in (
+        ["no edges: factor 1"],
+        ["no edges: factor 2"],
+    )
+    one, other = json.loads(call("explain", run, "--json").out)["factors"]
+    assert sorted([len(one["most_active_nodes"]), len(other["most_active_nodes"])]) == [0, 5]
+
+
+def test_python_says_it(in_one):
+    data = open_run(in_one[0], "cpu").data
+    settings = {"factors": 2, "hidden_channels": 8, "epochs": 8, "budget": "none"}
+    with pytest.warns(LGDWarning, match=IN_ONE.removeprefix("warning: ")):
+        LGDClassifier(**settings).fit(data)
+
+
+def test_the_page_is_told_once(failed, quick_measures, tmp_path):
+    run, _, said = failed
+    assert call("explore", run, "--out", tmp_path / "page.html").code == 0
     page = page_of(tmp_path / "page.html")
-    assert f"warning: {page['unrouted']}".startswith(SAID)
-    kept = json.loads((unrouted[0] / "result.json").read_text())["warnings"]
+    assert f"warning: {page['unrouted']}".startswith(said)
+    kept = result_of(run)["warnings"]
     assert page["unrouted"] in kept
-    assert page["warnings"] == [text for text in kept if text != page["unrouted"]]
+    lost = lost_to(result_of(run), run)
+    told = [text for text in kept if text != page["unrouted"]]
+    assert page["warnings"] == told + [lost] * (lost is not None)
+
+
+def test_the_page_of_a_part_is_told_of_the_whole_graph(in_one, quick_measures, tmp_path):
+    args = ["--node", "n3", "--hops", 1, "--out", tmp_path / "page.html"]
+    assert call("explore", in_one[0], *args).code == 0
+    page = page_of(tmp_path / "page.html")
+    assert page["nodes"] < 10
+    assert f"warning: {page['unrouted']}".startswith(IN_ONE)
 
 
 def test_runs_of_earlier_versions_are_told_of_too(unrouted, tmp_path):
@@ -70,7 +113,7 @@ def test_runs_of_earlier_versions_are_told_of_too(unrouted, tmp_path):
     result = json.loads((run / "result.json").read_text())
     del result["warnings"]
     (run / "result.json").write_text(json.dumps(result))
-    assert call("predict", run, "--out", tmp_path / "p.csv").out.count(SAID) == 1
+    assert call("predict", run, "--out", tmp_path / "p.csv").out.count(SHARED) == 1
 
 
 def test_where_edges_are_routed_nobody_says_it(quick_measures, tmp_path):
@@ -82,10 +125,10 @@ def test_where_edges_are_routed_nobody_says_it(quick_measures, tmp_path):
         call("explore", run),
     ]
     assert [outcome.code for outcome in said] == [0, 0, 0, 0]
-    assert not any("routing entropy is" in outcome.out + outcome.err for outcome in said)
+    assert not any("warning:" in outcome.out + outcome.err for outcome in said)
     result = result_of(run)
     assert result["factors"]["routing_entropy"] < 0.9
-    assert not any("routing entropy" in text for text in result["warnings"])
+    assert result["warnings"] == []
     assert page_of(run / "explore.html")["unrouted"] is None
 
 
@@ -103,5 +146,7 @@ def test_where_there_is_nothing_to_route_nobody_says_it(quick_measures, tmp_path
         call("explore", run),
     ]
     assert [outcome.code for outcome in said] == [0, 0, 0, 0], said
-    assert not any("routing entropy is" in outcome.out + outcome.err for outcome in said)
+    printed = "".join(outcome.out + outcome.err for outcome in said)
+    assert "routing entropy is" not in printed
+    assert "say why an edge is there" not in printed
     assert page_of(run / "explore.html")["unrouted"] is None

@@ -1,15 +1,14 @@
 """What a run says of its own training, every later command says again, once each."""
 
+import json
 import random
+import shutil
 
 import pytest
 
 from commands.conftest import write_graph
 from commands.runner import call, result_of, train
 from commands.test_explore import page_of
-from commands.test_unrouted import quick_measures
-
-__all__ = ["quick_measures"]
 
 # what the features show, how it is trained, and the sentence that this deserves
 CASES = {
@@ -20,7 +19,7 @@ CASES = {
     ),
     "majority": ("nothing", ["--set", "lr=0.003", "--metric", "accuracy"], "nothing was learned; "),
     "luck": ("nothing", ["--set", "lr=0.03", "--metric", "average_precision"], "may be luck; "),
-    "good": ("the class", ["--set", "lr=0.3"], ""),
+    "good": ("the class", ["--set", "lr=0.3", "--set", "factors=1"], ""),
 }
 
 
@@ -97,9 +96,20 @@ def test_a_label_for_every_node_is_said_once(tmp_path):
     assert (predicted.err + predicted.out).count(words) == 1
 
 
+def test_a_strangers_run_does_not_steer_the_terminal(mine, tmp_path):
+    run, hostile = tmp_path / "run", "\x1b]0;title\x07\x9b2J\nrun folder: another"
+    shutil.copytree(mine[1], run)
+    result = json.loads((run / "result.json").read_text())
+    result["warnings"] = [hostile]
+    (run / "result.json").write_text(json.dumps(result))
+    outcome = call("predict", run, "--out", tmp_path / "p.csv")
+    assert "warning: \\x1b]0;title\\x07\\x9b2J run folder: another" in outcome.out.splitlines()
+    assert all(c.isprintable() or c == "\n" for c in outcome.out + outcome.err)
+
+
 def test_a_model_without_results_predicts_without_a_word(tmp_path):
     graph, run = write_classes(tmp_path / "graph", "nothing"), tmp_path / "run"
-    assert train(run, "--set", "lr=1e-9", graph=graph, epochs=12).code == 0
+    assert train(run, "--set", "lr=1e-9", "--set", "factors=1", graph=graph, epochs=12).code == 0
     (run / "result.json").unlink()
     outcome = call("predict", run, "--out", tmp_path / "p.csv")
     assert outcome.code == 0

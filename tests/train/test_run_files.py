@@ -3,11 +3,13 @@
 import copy
 import json
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from lgdgcn.commands import explore, train_table
+from lgdgcn.commands.verdict import lost_to
 from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.errors import InputError
 from lgdgcn.train.run_files import read_config, read_result
@@ -19,6 +21,7 @@ RUN["scores"] = {"train": SCORES, "val": SCORES, "test": SCORES}
 RESULT = {"dataset": "cora", "model": "lgdgcn", "variant": "paper", "metric": "micro_f1"}
 RESULT |= {"runs": [RUN, RUN | {"seed": 1}], "mean": 0.5, "std": None}
 RESULT["warnings"] = ["the first epoch was kept"]
+RESULT["verdict"] = {"sentence": "GCN is better", "better": "gcn"}
 RESULT["factors"] = {"routing_entropy": 0.9, "edge_attribution": None}
 ODD = [None, True, 3, -1, 10**400, 1e308, float("nan"), "x", "", [], [3], {}, {"x": []}]
 
@@ -48,6 +51,7 @@ def with_value(path, new):
 def use(result):
     """Everything that is shown of a result."""
     train_table.print_results("cora", [result])
+    lost_to(result, Path("run"))
     best = max(result["runs"], key=lambda run: run["val"] or 0)
     explore._scores(SimpleNamespace(result=result, best_run=best))
 

@@ -1,7 +1,5 @@
 """Trainings that have learned nothing say so, and why; those that have say nothing."""
 
-import math
-
 import pytest
 import torch
 
@@ -13,7 +11,7 @@ from lgdgcn.models import MODELS, NodeOutput, build
 from lgdgcn.nn import VARIANTS, Disentangled
 from lgdgcn.train.luck import lucky_score
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import likely_cause, routing_warning, sanity_warnings, usage_warning
+from lgdgcn.train.sanity import likely_cause, sanity_warnings, usage_warning
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import Member, TrainState
@@ -291,24 +289,6 @@ def test_zero_features_of_some_nodes_are_no_matter():
     data.x[:5] = 0
     data.x[:, 7] = 1
     assert not any("all nodes" in warning for warning in warnings_of(data))
-
-
-# Edges that all factors share
-
-
-@pytest.mark.parametrize("entropy", [None, 0.0, 0.99, math.nan])
-def test_nothing_is_said_of_edges_that_are_routed_or_not_there(entropy):
-    assert routing_warning(entropy, Settings()) is None
-
-
-def test_edges_that_are_not_routed_are_worth_one_sentence():
-    found = routing_warning(0.9912, Settings())
-    assert found.startswith("routing entropy is 0.9912: ")
-    assert "nothing is routed" in found
-    assert found.endswith("; try lgdgcn train GRAPH --variant sharp")
-    sharp = routing_warning(1.0, Settings(variant="sharp", tau=2.0))
-    assert sharp.startswith("routing entropy is 1.0000: ")
-    assert sharp.endswith("; raise lambda_edge (now 1)")
 
 
 # Factors that are not needed

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock, Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -21,7 +21,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
+from lgdgcn.errors import one_line, printable
 from lgdgcn.progress import Advance
 
 if TYPE_CHECKING:
@@ -40,10 +42,19 @@ __all__ = [
     "work_progress",
 ]
 
+
+class _SafeConsole(Console):
+    """Shows names out of files of others, wherever they stand: no character steers the terminal."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Make text of a line, or of a cell of a table."""
+        return super().render_str(printable(text), **options)
+
+
 # Names of graphs and folders are shown as they are: no [markup], no :emoji:. A file or pipe has no
 # width, so tables in it are as wide as what they hold.
 _width = None if sys.stdout.isatty() else 1000
-out = Console(highlight=False, markup=False, emoji=False, width=_width)
+out = _SafeConsole(highlight=False, markup=False, emoji=False, width=_width)
 _err = Console(stderr=True, highlight=False)
 _bar_shown = Lock()
 _epochs: Progress | None = None  # the bar of epochs that is shown now
@@ -92,7 +103,7 @@ def print_table(
 
 def print_warning(text: str) -> None:
     """Print what a reader of the results should know, in one line below them."""
-    out.print(f"warning: {text}", soft_wrap=True)
+    out.print(f"warning: {one_line(text)}", soft_wrap=True)
 
 
 @contextmanager
@@ -152,7 +163,7 @@ def steps() -> Iterator[Callable[[str], None]]:
         task = progress.add_task("", total=None)
 
         def on_step(name: str) -> None:
-            progress.update(task, description=escape(name))
+            progress.update(task, description=escape(printable(name)))
 
         yield on_step
 
@@ -184,7 +195,7 @@ def work_progress(what: str, unit: str) -> Iterator[Advance]:
                 yield advance
             return
         progress = Progress(*columns, console=_err, transient=True)
-        task = progress.add_task(escape(what), total=None, note="")
+        task = progress.add_task(escape(printable(what)), total=None, note="")
         begin = time.monotonic()
 
         def advance(done: int, share: float | None) -> None:

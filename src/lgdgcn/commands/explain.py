@@ -16,10 +16,9 @@ from lgdgcn.edges.explained import ONE_SEED, ExplainedGraph
 from lgdgcn.edges.large_explain import LargeExplainer
 from lgdgcn.edges.store import load_reasons, load_stability
 from lgdgcn.errors import InputError, one_line
-from lgdgcn.metrics.attribution import routing_entropy
+from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.storage import to_json
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning, told_of_training
 
 __all__ = ["explain", "open_reasons"]
 
@@ -58,7 +57,10 @@ def explain(
     if note is not None:
         found["note"] = note
     if as_json:
-        sys.stdout.write(json.dumps(to_json(found), indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(to_json(found), indent=2, ensure_ascii=False)
+        # JSON allows control characters beyond ASCII, a terminal obeys them: written as \u009b
+        safe = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+        sys.stdout.write("".join(safe) + "\n")
         return
     if edge is not None:
         _print_edge(found, graph.noun)
@@ -96,8 +98,7 @@ def _open(run: Path, device: str, names: list[str]) -> tuple[ExplainedGraph, lis
         explainer: Explainer = LargeExplainer.of(large, names)
     else:
         explainer = Explainer(finished.trained, finished.data, finished.other_seeds)
-    entropy = routing_entropy(explainer.output.layers[-1].edge_factors)
-    unrouted = routing_warning(entropy, finished.trained.settings)
+    unrouted = routing_warning(explainer.edge_factors_of_graph, finished.trained.settings)
     told = told_of_training(finished.warnings)
     return explainer, [*told, *([unrouted] if unrouted else [])]
 
@@ -106,7 +107,7 @@ def _print_factors(found: Found, noun: str) -> None:
     for one in found["factors"]:
         number, name = f"{noun} {one['factor']}", one["name"]
         title = number if name == number else f"{number}: {_short(name, 60)}"
-        console.print(f"{title}{_agreement(one)}", soft_wrap=True)
+        console.print(f"{title}{_agreement(one) if one['edges'] else ''}", soft_wrap=True)
         for line in one["about"]:
             console.print(f"  {one_line(line)}", soft_wrap=True)
 
@@ -161,7 +162,9 @@ def _print_node(found: Found, noun: str) -> None:
     ]
     header += ["agreement"] if several else []
     rows = []
-    for one in found["factors"]:
+    is_whole = "note" not in found  # edges of a part are not all
+    empty = [one for one in found["factors"] if is_whole and not one["edges"]]
+    for one in (one for one in found["factors"] if one not in empty):
         names = ", ".join(_short(other["id"], NAME_IN_CELL) for other in one["neighbours"][:LISTED])
         names += ", …" if len(one["neighbours"]) > LISTED else ""
         if predicts and several:
@@ -177,6 +180,9 @@ def _print_node(found: Found, noun: str) -> None:
     told = _told(found)
     title = f"{_short(found['node'])}{': ' if told else ''}{told}"
     print_table(title, header, rows, text_columns=2 + predicts)
+    if empty:
+        names = ", ".join(_factor(one, noun) for one in empty)
+        console.print(f"no edges: {noun}{'s' * (len(empty) > 1)} {names}", soft_wrap=True)
     if predicts:
         console.print(f"without it: predicted on the graph without any edge of this {noun}")
         console.print("probability: of what was predicted with it")

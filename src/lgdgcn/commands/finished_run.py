@@ -12,6 +12,7 @@ from typing import Any
 
 from torch_geometric.data import Data
 
+from lgdgcn.commands.verdict import lost_to
 from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.data.packed import is_packed
 from lgdgcn.data.source import GraphSource
@@ -77,16 +78,19 @@ class FinishedRun:
     def warnings(self) -> list[str]:
         """What ``result.json`` says a reader should know of the model that was kept.
 
-        Of several seeds, whose sentences begin with the seed, only those of the kept one.
+        Of several seeds, whose sentences begin with the seed, only those of the kept one; and
+        that a model beside it is better on validation.
         """
         try:
             told: list[str] = self.result.get("warnings", [])
         except InputError:  # a model needs no results to predict
             return []
         own = f"seed {self.best_run['seed']}: "
-        return [
+        found = [
             text.removeprefix(own) for text in told if not _OF_A_SEED.match(text.removeprefix(own))
         ]
+        lost = lost_to(self.result, self.folder)
+        return [*found, lost] if lost else found
 
     @cached_property
     def data(self) -> Data:

@@ -9,11 +9,12 @@ from lgdgcn.commands.console import plain, print_table, print_warning, steps
 from lgdgcn.commands.finished_run import open_run
 from lgdgcn.commands.large import large_graph
 from lgdgcn.metrics.controls import Row, measure
+from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.metrics.sampled import Sample
 from lgdgcn.storage import write_json
 from lgdgcn.train.part_model import GraphInMemory
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning, told_of_training, usage_warning
+from lgdgcn.train.sanity import usage_warning
 
 __all__ = ["measure_run"]
 
@@ -42,8 +43,8 @@ def measure_run(run: Path, out: Path | None, *, device: str) -> None:
     _print(f"{finished.source.name}: {settings.factors} factors", rows)
     if note is not None:
         console.print(note, soft_wrap=True)
-    values = {row["name"]: row["value"] for row in rows}
-    unrouted = routing_warning(values.get("routing_entropy"), settings)
+    edge_factors = output.layers[-1].edge_factors if output.layers else None
+    unrouted = routing_warning(edge_factors, settings)
     unused = usage_warning(finished.trained, output)
     for warning in dict.fromkeys([*told_of_training(finished.warnings), unrouted, unused]):
         if warning:

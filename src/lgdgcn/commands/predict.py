@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.commands.console import out as console
@@ -30,9 +31,9 @@ from lgdgcn.commands.table_file import (
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
-from lgdgcn.metrics.attribution import both_directions, routing_entropy
+from lgdgcn.metrics.attribution import both_directions
+from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning, told_of_training
 
 __all__ = ["predict"]
 
@@ -73,12 +74,13 @@ def predict(
     if edge_file is not None:
         finished.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
     if large is not None:
-        entropy = write_large(large, out, edge_file, probabilities)
+        write_large(large, out, edge_file, probabilities)
+        edge_factors: Tensor | None = large.edge_factors
     else:
-        entropy = _write_whole(finished, source, out, edge_file, probabilities)
+        edge_factors = _write_whole(finished, source, out, edge_file, probabilities)
     for warning in told_of_training(finished.warnings):
         print_warning(warning)
-    if unrouted := routing_warning(entropy, trained.settings):
+    if unrouted := routing_warning(edge_factors, trained.settings):
         print_warning(unrouted)
 
 
@@ -88,8 +90,8 @@ def _write_whole(
     out: Path,
     edge_file: Path | None,
     probabilities: bool,
-) -> float | None:
-    """Predict a graph in memory; returns its routing entropy, if it has one."""
+) -> Tensor | None:
+    """Predict a graph in memory; returns the factors of its edges, if the model has any."""
     trained = finished.trained
     if source is finished.source:
         data = _own_graph(finished)
@@ -116,7 +118,7 @@ def _write_whole(
         ends = [[ids[node] for node in end] for end in pairs.tolist()]
         count = write_blocks(edge_file, [edge_columns(ends[0], ends[1], mean)])
         console.print(f"{count} edges: {edge_file}", soft_wrap=True)
-    return routing_entropy(edge_factors)
+    return edge_factors
 
 
 def _own_graph(finished: FinishedRun) -> Data:

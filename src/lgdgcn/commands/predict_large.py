@@ -16,26 +16,17 @@ from lgdgcn.commands.predicted_columns import (
     with_text,
 )
 from lgdgcn.commands.table_file import Block, write_blocks
-from lgdgcn.metrics.attribution import routing_entropy
 from lgdgcn.progress import long_work
 from lgdgcn.train.large_graph import LargeGraph, edges_of_range
-from lgdgcn.train.neighbourhood import drawn_edges
 from lgdgcn.train.unit_table import SCORED
 
 __all__ = ["write_large"]
 
 _ROWS = SCORED  # nodes, or edges, of one block: as many as a training scores at once
-_LOOKED_AT = 100_000  # edges whose entropy says whether edges are routed
 
 
-def write_large(
-    graph: LargeGraph, out: Path, edge_file: Path | None, probabilities: bool
-) -> float | None:
-    """Write the predictions of all nodes and, if asked for, of all edges.
-
-    Returns:
-        The routing entropy of edges drawn at random, or all; ``None`` if there are none.
-    """
+def write_large(graph: LargeGraph, out: Path, edge_file: Path | None, probabilities: bool) -> None:
+    """Write the predictions of all nodes and, if asked for, of all edges."""
     console.print(
         f"{graph.packed.num_nodes:,} nodes are predicted step by step, with all their neighbours",
         soft_wrap=True,
@@ -46,8 +37,6 @@ def write_large(
     if edge_file is not None:
         edges = write_blocks(edge_file, _edges(graph))
         console.print(f"{edges} edges: {edge_file}", soft_wrap=True)
-    some, between = drawn_edges(graph.rows.row_ptr, graph.rows.column, _LOOKED_AT)
-    return routing_entropy(graph.table.edge_factors(*some[between]))
 
 
 def _nodes(graph: LargeGraph, probabilities: bool) -> Iterator[Block]:

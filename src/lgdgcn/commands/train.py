@@ -22,9 +22,11 @@ from lgdgcn.commands.batching import (
 from lgdgcn.commands.console import (
     epoch_progress,
     out,
+    print_warning,
 )
 from lgdgcn.commands.second_process import SecondSearch, can_share, half_of_the_threads
 from lgdgcn.commands.train_table import print_notes, print_results
+from lgdgcn.commands.verdict import find_verdict, lost_to
 from lgdgcn.config import (
     AUTO,
     Settings,
@@ -46,6 +48,7 @@ from lgdgcn.data.catalogue import is_known
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
+from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.runtime import (
     StopRequest,
@@ -63,7 +66,7 @@ from lgdgcn.train.portfolio import Candidate, Choice, choose_settings
 from lgdgcn.train.ranks import Ranks, rank_timeout
 from lgdgcn.train.run_files import check_same, read_config
 from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.sanity import routing_warning, usage_warning
+from lgdgcn.train.sanity import usage_warning
 from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
@@ -214,7 +217,7 @@ def _lead(
     wants_baseline = is_unknown and not others and model == "lgdgcn"
     if wants_baseline and limit is not None:
         rivals = [one for name in BASELINES for one in to_try(name, shared)]
-    results = []
+    results, folders = [], [run, *(beside[name] for name in others)]
     try:
         with stop_on_signals() as stop, run, ExitStack() as also:
             common = (source, load, seeds, where, stop)
@@ -229,11 +232,19 @@ def _lead(
                     results.append(_train_one(*inputs, asked, inner, limit))
             if rivals and limit is not None:
                 results.append(_best_baseline(common, run, rivals, limit, second))
+                folders.append(run.compared(results[-1]["model"]))
+            if len(results) > 1:
+                results[0]["verdict"] = find_verdict(results, folders, whole, where)
+                run.write_result(results[0])
     except StoppedError as error:
         message = f"{error}; saved, repeat the command with --resume --out {path} to go on"
         raise StoppedError(message, error.exit_code) from None
     out.print(str(chosen), soft_wrap=True)
     print_results(source.name, results)
+    if lost := lost_to(results[0], path):
+        print_warning(lost)
+    elif verdict := results[0].get("verdict"):
+        out.print(verdict["sentence"], soft_wrap=True)
     if not own and source.dataset.lower() == source.name:
         print_notes(source.preset_name, results, multi_label)
     if wants_baseline and limit is None:
@@ -440,7 +451,8 @@ def _train_one(
         **found,
         "model_sha256": checkpoint.weights_sha256(folder.model),
     }
-    unrouted = routing_warning(result["factors"].get("routing_entropy"), settings)
+    edge_factors = output.layers[-1].edge_factors if output.layers else None
+    unrouted = routing_warning(edge_factors, settings)
     both = (unrouted, usage_warning(trained, output))
     result["warnings"] += [warning for warning in both if warning]
     folder.write_result(result)

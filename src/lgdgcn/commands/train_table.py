@@ -11,7 +11,7 @@ from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.models import MODELS
 from lgdgcn.train.scores import METRICS
 
-__all__ = ["print_notes", "print_results"]
+__all__ = ["model_name", "print_notes", "print_results"]
 
 Result = dict[str, Any]
 
@@ -38,7 +38,7 @@ def print_results(dataset: str, results: list[Result]) -> None:
         cells = [_mean([run["scores"]["test"].get(name) for run in runs]) for name in names]
         cells.append(_mean([run["val"] for run in runs]))
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
-        rows.append([_name(result), *cells])
+        rows.append([model_name(result), *cells])
     count = len(results[0]["runs"])
     title = f"{dataset}, in %" + (f", mean ± std of {count} seeds" if count > 1 else "")
     if multi_label:
@@ -46,7 +46,7 @@ def print_results(dataset: str, results: list[Result]) -> None:
     print_table(title, header, rows)
     _print_factors(results, count)
     for result in results:
-        model = f"{_name(result)}: " if len(results) > 1 else ""
+        model = f"{model_name(result)}: " if len(results) > 1 else ""
         for warning in result.get("warnings", []):
             # it was said when the graph was read; a seed may stand before it
             if IDENTIFIER not in warning:
@@ -64,7 +64,10 @@ def _print_factors(results: list[Result], seeds: int) -> None:
     if not shown:
         return
     rows = [
-        [_name(result), *(show(result["factors"].get(name)) for name, (_, show) in shown.items())]
+        [
+            model_name(result),
+            *(show(result["factors"].get(name)) for name, (_, show) in shown.items()),
+        ]
         for result in known
     ]
     title = "Factors" + (" of the seed that is best on validation" if seeds > 1 else "")
@@ -90,10 +93,10 @@ def print_notes(dataset: str, results: list[Result], multi_label: bool) -> None:
     for result in results:
         model, variant = result["model"], result["variant"]
         if note := preset_note(dataset, model, variant, multi_label=multi_label):
-            out.print(f"{_name(result)}: {note}", soft_wrap=True)
+            out.print(f"{model_name(result)}: {note}", soft_wrap=True)
 
 
-def _name(result: Result) -> str:
+def model_name(result: Result) -> str:
     """The model; of LGD-GCN the variant, of DisenGCN where it is not the paper's."""
     model, variant = result["model"], result["variant"]
     title = MODELS[model].title

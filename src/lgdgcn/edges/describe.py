@@ -50,7 +50,7 @@ class Description:
         share: Of all edges.
         traits: The most enriched first; none where chance could explain them, or without edges.
         edges: Its most typical edges: ids of both ends and probability.
-        nodes: Its most active nodes: id and expected number of edges.
+        nodes: Its most active nodes: id and expected number of edges; none without edges.
     """
 
     name: str
@@ -63,7 +63,9 @@ class Description:
 
     @property
     def lines(self) -> list[str]:
-        """Three lines to be read: what is enriched, size and edges, nodes."""
+        """Three lines to be read: what is enriched, size and edges, nodes; one without edges."""
+        if not self.size:
+            return ["no edges: it is the likeliest of none"]
         about = ", ".join(map(str, self.traits)) or "nothing that chance could not explain"
         edges = ", ".join(f"{a} – {b}" for a, b, _ in self.edges)
         size = f"{self.size} edges ({100 * self.share:.0f} %)"
@@ -71,8 +73,8 @@ class Description:
         nodes = ", ".join(f"{node} ({count:.1f} edges)" for node, count in self.nodes)
         return [
             f"more than usual: {about}",
-            f"{size}, typical: {edges or '–'}",
-            f"most active: {nodes or '–'}",
+            f"{size}, typical: {edges}",
+            f"most active: {nodes}",
         ]
 
 
@@ -122,7 +124,7 @@ def describe_reasons(
             float(sizes[m] / max(len(pairs), 1)),
             enriched[m],
             _typical_edges(shares[:, m], shares.argmax(1) == m, pairs, ids, most),
-            [(ids[i], float(activity[i, m])) for i in _largest(activity[:, m], most)],
+            [(ids[i], float(activity[i, m])) for i in _largest(activity[:, m], most) if sizes[m]],
         )
         for m in range(shares.shape[1])
     ]

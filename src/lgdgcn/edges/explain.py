@@ -45,6 +45,11 @@ class Explainer(ExplainedGraph):
         interval = None if found is None else over_fits(self.fits, found.matched)
         super().__init__(data, self.fits[0], noun="factor", stability=found, interval=interval)
 
+    @property
+    def edge_factors_of_graph(self) -> Tensor:
+        """Factors of the graph's edges, or of some that are drawn from all of it ``[E, M]``."""
+        return self.output.layers[-1].edge_factors
+
     def explain_node(self, name: str) -> dict[str, Any]:
         """A node's prediction, its neighbours by factor, and the prediction without each factor.
 

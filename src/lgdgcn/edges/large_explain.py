@@ -55,6 +55,11 @@ class LargeExplainer(Explainer):
         return graph
 
     @property
+    def edge_factors_of_graph(self) -> Tensor:
+        """Those of the graph that this is a part of."""
+        return self.whole.edge_factors
+
+    @property
     def note(self) -> str | None:
         """One line that says what is told by a sample; ``None`` if the part is all of it."""
         nodes, of_all = self.data.x.size(0), self.whole.rows.num_nodes

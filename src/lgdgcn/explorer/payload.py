@@ -17,10 +17,10 @@ from lgdgcn.explorer.layout import graph_layout, unit_layout
 from lgdgcn.explorer.nodes import confusion, known_labels, latent_neighbours, predictions
 from lgdgcn.explorer.page import encoded
 from lgdgcn.explorer.reasons import about_factors, without_factors
-from lgdgcn.metrics.attribution import both_directions, routing_entropy
+from lgdgcn.metrics.attribution import both_directions
 from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
+from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.models import MODELS
-from lgdgcn.train.sanity import routing_warning, told_of_training
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "correlations", "payload", "training_curves"]
@@ -89,7 +89,7 @@ def payload(
     nodes, factors, channels = units.shape
     truth = known_labels(data, trained.classes)
     pairs, edge_factors = both_directions(data.edge_index, last.edge_factors.cpu())
-    unrouted = routing_warning(routing_entropy(last.edge_factors), trained.settings)
+    unrouted = routing_warning(explainer.edge_factors_of_graph, trained.settings)
     dominant = trained.dominant_factors(output)
     assert dominant is not None
     model = MODELS[trained.name].title

@@ -20,11 +20,13 @@ from lgdgcn.nn import Disentangled
 from lgdgcn.train.graph_rows import GraphRows, feature_rows
 from lgdgcn.train.hop_table import row_ranges
 from lgdgcn.train.mapped import mapped_labels, mapped_rows
-from lgdgcn.train.neighbourhood import induced_edges
+from lgdgcn.train.neighbourhood import drawn_edges, induced_edges
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.unit_table import UnitTable, unit_table
 
 __all__ = ["LargeGraph", "edges_of_range"]
+
+_DRAWN = 100_000  # edges whose factors say whether edges are told apart
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,12 @@ class LargeGraph:
     def classes(self) -> list[Any]:
         """Names of the labels."""
         return self.packed.classes
+
+    @cached_property
+    def edge_factors(self) -> Tensor:
+        """Factors of edges drawn at random, or of all if there are no more."""
+        some, between = drawn_edges(self.rows.row_ptr, self.rows.column, _DRAWN)
+        return self.table.edge_factors(*some[between])
 
     def find(self, name: str) -> int:
         """The number of a node by its id.

@@ -40,6 +40,10 @@ class WholeGraph(Protocol):
     def classes(self) -> list[Any]:
         """Names of the graph's labels."""
 
+    @property
+    def edge_factors(self) -> Tensor:
+        """Factors of all edges, or of some that are drawn at random ``[E, M]``."""
+
     def find(self, name: str) -> int:
         """The number of a node by its id."""
 
@@ -86,6 +90,11 @@ class GraphInMemory:
     def output(self) -> NodeOutput:
         """What the model says of all nodes."""
         return self.trained(self.data)
+
+    @property
+    def edge_factors(self) -> Tensor:
+        """Factors of all edges."""
+        return self.output.layers[-1].edge_factors
 
     def find(self, name: str) -> int:
         """The number of a node by its id."""

@@ -53,6 +53,9 @@ def read_result(file: Path) -> dict[str, Any]:
     texts = content.get("warnings", [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         _refuse(file, "its warnings are no texts")
+    verdict = content.get("verdict")
+    if verdict is not None and not _is_verdict(verdict):
+        _refuse(file, "its verdict is no text")
     return content
 
 
@@ -85,6 +88,13 @@ def _is_run(run: Any, metric: str) -> bool:
     if "threshold" in run and (run["threshold"] is None or not _is_score(run["threshold"])):
         return False
     return scored and all(key in run and _is_score(run[key]) for key in ("val", "test"))
+
+
+def _is_verdict(verdict: Any) -> bool:
+    kinds = {"sentence": str, "better": str | None}
+    return isinstance(verdict, dict) and all(
+        key in verdict and isinstance(verdict[key], kind) for key, kind in kinds.items()
+    )
 
 
 def _is_scores(value: Any) -> bool:

@@ -3,11 +3,11 @@
 A loss that is finite is not yet a result: these checks compare it with guessing, and the score of
 the kept epoch with that of one answer for all nodes and with luck. Good trainings pass without a
 word.
-Whether edges are routed is a question of its own: a model may classify well and not do it.
+Whether edges are routed is a question of its own (:mod:`lgdgcn.metrics.routing`): a model may
+classify well and not do it.
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -26,16 +26,12 @@ from lgdgcn.train.trained import TrainedModel
 
 __all__ = [
     "likely_cause",
-    "routing_warning",
     "sanity_warnings",
-    "told_of_training",
     "usage_warning",
 ]
 
 _EXPLODED = 10  # times the loss of guessing: a training that works is below one time
 _FEW_EPOCHS = 10  # in which a score may well stay what it is
-_ROUTING = "routing entropy is"  # begins the sentence
-_UNROUTED = 0.99  # routing entropy above which edges are not given to factors
 _UNUSED = 0.01  # share of the edges below which a factor is not needed
 _ROWS = 1 << 16  # of features that are looked at at once
 _COLLAPSED = 1.5  # effective number of classes below which nearly all nodes share one
@@ -143,44 +139,6 @@ def _same_rows(x: Tensor) -> bool:
         return False
     parts = [part.reshape(len(sizes), int(sizes[0])) for part in (x.col_indices(), x.values())]
     return all(bool((part == part[0]).all()) for part in parts)
-
-
-def routing_warning(entropy: float | None, settings: Settings) -> str | None:
-    """Say in one sentence that nothing is routed, where that is so.
-
-    Args:
-        entropy: Routing entropy of the last layer as a share of its maximum
-            (:func:`~lgdgcn.metrics.routing_entropy`); ``None`` without edges or factors.
-        settings: Of the training.
-
-    Returns:
-        The sentence; ``None`` where edges are routed, or where there is nothing to route.
-
-    Example:
-        >>> print(routing_warning(0.998, Settings(factors=4)))  # doctest: +NORMALIZE_WHITESPACE
-        routing entropy is 0.9980: every edge is shared by all factors almost alike, so nothing is
-        routed and the factor named for an edge has hardly more of it than the others;
-        try lgdgcn train GRAPH --variant sharp
-        >>> routing_warning(0.9, Settings(factors=4))
-    """
-    if entropy is None or not entropy > _UNROUTED:
-        return None
-    is_sharp = settings.variant == "sharp"
-    advice = (
-        f"raise lambda_edge (now {settings.lambda_edge:g})"
-        if is_sharp
-        else "try lgdgcn train GRAPH --variant sharp"
-    )
-    return (
-        f"{_ROUTING} {entropy:.4f}: every edge is shared by all factors almost alike, so "
-        "nothing is routed and the factor named for an edge has hardly more of it than the "
-        f"others; {advice}"
-    )
-
-
-def told_of_training(warnings: Sequence[str]) -> list[str]:
-    """What a finished run said of its training; the routing of a graph is looked at anew."""
-    return [warning for warning in warnings if not warning.startswith(_ROUTING)]
 
 
 def usage_warning(trained: TrainedModel, output: NodeOutput) -> str | None:

@@ -99,7 +99,7 @@ function readData() {
       low: valuesOf(raw.without.low),
       high: valuesOf(raw.without.high),
     },
-    unrouted: raw.unrouted, // a sentence where no factor has clearly more of the edges than others
+    unrouted: raw.unrouted, // a sentence where factors do not say why edges are there
     incidence: incidence(ends, edgeCount, raw.nodes),
     truth: valuesOf(raw.truth),
     truthWidth: widthOf(raw.truth),

@@ -72,7 +72,7 @@ function rampThrough(stops) {
   });
 }
 
-/** Colour of the edges of a factor: grey where nothing is routed. */
+/** Colour of the edges of a factor: grey where factors do not say why edges are there. */
 function edgeHue(factor) {
   return data.unrouted ? UNKNOWN[theme()] : hue(factor);
 }
