@@ -554,7 +554,7 @@ def test_warnings_are_printed_and_kept(tmp_path):
     outcome = train(tmp_path / "run", *settings, epochs=12)
     assert outcome.code == 0
     found = result_of(tmp_path / "run")["warnings"]
-    assert any(line.startswith("seed 0: ") and "raise lr (now 1e-09)" in line for line in found)
+    assert any("raise lr (now 1e-09)" in line for line in found)  # of one seed, or of both
     for line in found:
         assert outcome.out.count(f"warning: LGD-GCN (sharp): {line}\n") == 1
     assert outcome.out.index("warning: LGD-GCN (sharp): ") > outcome.out.index("\n GCN ")
