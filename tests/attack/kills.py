@@ -66,7 +66,8 @@ def _training(number: int, shared: Path) -> list[object]:
     graph = shared / "kill-graph"
     if not graph.exists():
         write_graph(graph)
-    return ["train", graph, *SMALL, *LENGTH, *OPTIONS[number]]
+    own = [] if "--model" in OPTIONS[number] else SMALL
+    return ["train", graph, *own, *LENGTH, *OPTIONS[number]]
 
 
 def _undisturbed(number: int, shared: Path) -> Path:

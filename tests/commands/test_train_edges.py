@@ -197,12 +197,6 @@ def test_types_that_are_held_back_are_hidden_in_both_directions(typed, monkeypat
         (["--factors", "many"], ["--factors is 'many'", "whole number"]),
         (["--factors", "0"], ["--factors is '0'"]),
         (["--seeds", "0"], ["--seeds is 0"]),
-        (["--epochs", "3"], ["--epochs is of --task nodes"]),
-        (["--compare", "gcn"], ["--compare is of --task nodes"]),
-        (["--model", "gcn"], ["--model is of --task nodes"]),
-        (["--set", "k=3"], ["--set is of --task nodes"]),
-        (["--resume"], ["--resume is of --task nodes"]),
-        (["--task", "links"], ["--task is 'links'", "nodes or edges"]),
     ],
 )
 def test_wrong_options_are_refused(untyped, tmp_path, args, words):

@@ -348,7 +348,7 @@ def test_fault_46_a_run_folder_named_like_its_data_set_can_be_used(at_home):
 
 def test_fault_46_a_file_of_another_size_is_said(at_home):
     """A file named like a data set but of another size than the registry's is warned of."""
-    outcome = call("train", "karate_club", "--model", "mlp", *SMALL, "--set", "epochs=1")
+    outcome = call("train", "karate_club", "--model", "mlp", "--epochs", 1)
     assert outcome.code == 0
     assert "warning: " in outcome.err
     for word in ("karate_club.npz", "18", "34"):

@@ -43,7 +43,7 @@ HUGE = [
 
 @pytest.mark.parametrize(("model", "setting", "way_out"), HUGE)
 def test_what_cannot_fit_is_refused_before_it_is_tried(tmp_path, model, setting, way_out):
-    args = ["--model", model, "--set", "factors=1", "--set", setting, "--out", tmp_path / "run"]
+    args = ["--model", model, "--set", setting, "--out", tmp_path / "run"]
     outcome = call("train", GRAPH, *args)
     assert outcome.refused("would take about", "GiB of memory, and", "GiB are free", way_out)
     assert not (tmp_path / "run").exists()
