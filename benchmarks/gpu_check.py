@@ -38,7 +38,7 @@ TESTS = [
 
 
 def batches(device: str) -> None:
-    """Training in batches: on the device as on a CPU, drawn or from a table, resumed exactly."""
+    """Training in batches: on the device as on a CPU, drawn or from a table, resumed and scored."""
     import torch
 
     from lgdgcn.config import Settings
@@ -48,6 +48,7 @@ def batches(device: str) -> None:
     from lgdgcn.train.graph_rows import prepared_rows
     from lgdgcn.train.mapped import mapped_graph
     from lgdgcn.train.state import Member
+    from lgdgcn.train.trained import TrainedModel
 
     plain = {"variant": "sharp", "space": False, "diversity": False, "latent_graph": False}
     encoder = {"encoder_channels": 8, "hops": 2, "hop_weights": "learned", "iterations": 0}
@@ -57,6 +58,13 @@ def batches(device: str) -> None:
         "drawn hops": {**encoder, "hop_table": "never"},
         "latent structure": {**encoder, "structure": "both", "structure_neighbours": 3},
     }
+
+    def final_scores(trainer, graph, own):
+        trained = TrainedModel(
+            "lgdgcn", trainer.model(0), own, trainer.tasks[0], graph.classes, packed.num_features
+        )
+        return trainer.output(0, trained).logits.cpu()
+
     with tempfile.TemporaryDirectory() as folder:
         write_scale_graph(f"{folder}/graph", 3_000, 20_000)
         packed = PackedGraph.open(f"{folder}/graph")
@@ -73,13 +81,15 @@ def batches(device: str) -> None:
                     losses = [r.metrics["total"] for _ in range(epochs) for r in trainer.epoch()]
                     return trainer, losses
 
-                _, want = train("cpu", 3)
+                on_cpu, want = train("cpu", 3)
                 trainer, found = train(device, 3)
                 near = {"rtol": 1e-3, "atol": 1e-3}
                 torch.testing.assert_close(torch.tensor(found), torch.tensor(want), **near)
                 _, rest = train(device, 1, train(device, 2)[0].state(0))
                 torch.testing.assert_close(rest[0], found[2], rtol=1e-4, atol=1e-4)
                 assert all(weight.isfinite().all() for weight in trainer.state(0).tensors.values())
+                scores = [final_scores(one, graph, own) for one in (on_cpu, trainer)]
+                torch.testing.assert_close(*scores, rtol=1e-2, atol=1e-2)
                 print(f"{where}, {name}: losses {found}")
 
 
