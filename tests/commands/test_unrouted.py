@@ -135,7 +135,11 @@ def test_where_edges_are_routed_nobody_says_it(quick_measures, tmp_path):
 @pytest.mark.parametrize("case", ["one factor", "no edges"])
 def test_where_there_is_nothing_to_route_nobody_says_it(quick_measures, tmp_path, case):
     graph = write_graph(tmp_path / "graph")
-    settings = ["--set", "factors=1"] if case == "one factor" else ["--set", "iterations=1", "--set", "tau=1000"]
+    settings = (
+        ["--set", "factors=1"]
+        if case == "one factor"
+        else ["--set", "iterations=1", "--set", "tau=1000"]
+    )
     if case == "no edges":
         (graph / "edges.csv").write_text("source,target\n")
     run = tmp_path / "run"
