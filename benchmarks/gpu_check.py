@@ -56,12 +56,18 @@ def batches(device: str) -> None:
         "votes": {"iterations": 2},
         "table of hops": {**encoder, "views": 2},
         "drawn hops": {**encoder, "hop_table": "never"},
-        "latent structure": {**encoder, "structure": "both", "structure_neighbours": 3},
+        "latent structure": {
+            **encoder,
+            "structure": "both",
+            "structure_neighbours": 3,
+            "refresh_every": 2,  # found within the three epochs below
+        },
     }
 
     def final_scores(trainer, graph, own):
+        present = trainer.model(0, "model")  # which epoch is best may hang on the last digit
         trained = TrainedModel(
-            "lgdgcn", trainer.model(0), own, trainer.tasks[0], graph.classes, packed.num_features
+            "lgdgcn", present, own, trainer.tasks[0], graph.classes, packed.num_features
         )
         return trainer.output(0, trained).logits.cpu()
 
@@ -89,7 +95,9 @@ def batches(device: str) -> None:
                 torch.testing.assert_close(rest[0], found[2], rtol=1e-4, atol=1e-4)
                 assert all(weight.isfinite().all() for weight in trainer.state(0).tensors.values())
                 scores = [final_scores(one, graph, own) for one in (on_cpu, trainer)]
-                torch.testing.assert_close(*scores, rtol=1e-2, atol=1e-2)
+                # a near tie may give a few nodes other latent neighbours
+                same = torch.isclose(*scores, rtol=1e-2, atol=1e-2).all(1).float().mean()
+                assert same > 0.99, f"{same:.4f} of the nodes have the scores of a CPU"
                 print(f"{where}, {name}: losses {found}")
 
 
@@ -170,18 +178,26 @@ def reasons(device: str) -> None:
 
 
 def large(device: str) -> None:
-    """A packed graph of 1M edges: an epoch in batches, and the prediction of all nodes."""
+    """A packed graph of 1M edges: an epoch in batches, and the scores of all nodes."""
     import json
 
+    import torch
+
     from lgdgcn.commands.scale_worker import measure
+    from lgdgcn.data.packed import PackedGraph
+    from lgdgcn.train.large_graph import LargeGraph
+    from lgdgcn.train.trained import TrainedModel
 
     with tempfile.TemporaryDirectory() as place:
         graph, model = f"{place}/graph.lgd", f"{place}/model"
         measure("generate", graph, nodes=100_000, edges=1_000_000)
-        for row in ("epoch", "predict"):
-            more = {"batch_size": 8192} if row == "epoch" else {}
-            found = measure(row, graph, model=model, device=device, **more)
-            print(f"{row}: {json.dumps(found)}")
+        found = measure("epoch", graph, model=model, batch_size=8192, device=device)
+        print(f"epoch: {json.dumps(found)}")
+        start = time.perf_counter()
+        large = LargeGraph(PackedGraph.open(graph), TrainedModel.load(Path(model), device))
+        logits = large.output(torch.arange(large.packed.num_nodes)).logits
+        assert bool(logits.isfinite().all())
+        print(f"predict: {logits.size(0)} nodes in {time.perf_counter() - start:.2f} s")
 
 
 def targets(device: str) -> None:
