@@ -5,7 +5,8 @@ from typing import Any
 
 from lgdgcn import plots
 from lgdgcn.benchmark import run, worker
-from lgdgcn.commands import reproduce, tune
+from lgdgcn.commands import tune
+from lgdgcn.reproduce import exhibits
 from lgdgcn.reproduce.exhibits import Entry, ResultRow, ResultTable, RowGroup
 from lgdgcn.storage import atomic_write
 from reproduce.tiny import cell
@@ -20,7 +21,7 @@ def install() -> None:
     run.in_fresh_process = _in_fresh_process
     worker.copy_rate = lambda device: 1e10
     worker.matrix_rate = lambda device: 1e11
-    reproduce.described = _described
+    exhibits.exhibits = _described
 
 
 def _plot_units(units: Any, path: Path, title: str) -> None:

@@ -263,7 +263,7 @@ def unusable(folder: Path) -> list[Path]:
         ("predict", "lgdgcn.train.trained.TrainedModel.__call__"),
         ("tune", "lgdgcn.commands.tune.search"),
         ("bench", "lgdgcn.commands.bench.run"),
-        ("reproduce", "lgdgcn.commands.reproduce.train_cells"),
+        ("reproduce", "lgdgcn.reproduce.runs.train_cells"),
     ],
     ids=["train", "measure", "explore", "predict", "tune", "bench", "reproduce"],
 )

@@ -7,8 +7,8 @@ import tomllib
 import pytest
 import torch
 
-from commands.conftest import CLASSES, write_graph
-from commands.runner import (
+from cli.conftest import CLASSES, write_graph
+from cli.runner import (
     GRAPH,
     SMALL,
     call,
@@ -292,7 +292,7 @@ def test_known_factors_of_a_users_graph_are_scored(tmp_path):
     np.savez(tmp_path / "nodes.npz", **arrays, y_factor=data.y_factor.numpy())
     assert train(tmp_path / "run", graph=f"{tmp_path}/", epochs=2).code == 0
     assert 0 <= result_of(tmp_path / "run")["factors"]["edge_attribution"] <= 1
-    assert "known factors" in call("data", "info", f"{tmp_path}/").out
+    assert "known factors" in call("data", "check", f"{tmp_path}/").out
 
     np.savez(tmp_path / "nodes.npz", **arrays, y_factor=data.y_factor[:-1].numpy())
     train(tmp_path / "other", graph=f"{tmp_path}/").refused("y_factor has shape [59, 2]", "60")

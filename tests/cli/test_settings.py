@@ -2,8 +2,8 @@ import dataclasses
 
 from rich.console import Console
 
-from commands.runner import call, rows, widest_table
-from lgdgcn.commands import console
+from cli.runner import call, rows, widest_table
+from lgdgcn.cli import console
 from lgdgcn.config import Settings
 
 

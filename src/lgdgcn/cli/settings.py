@@ -2,14 +2,19 @@
 
 import dataclasses
 
-from lgdgcn.commands.console import out, print_table
+from lgdgcn.cli import console
 from lgdgcn.config import Settings, default_variant
 
-__all__ = ["list_settings"]
+__all__ = ["settings"]
 
 
-def list_settings() -> None:
-    """Print every setting with its default, its meaning and its choices."""
+def settings() -> None:
+    """List every setting that --set and --config can change.
+
+    Examples:
+        lgdgcn settings
+        lgdgcn train cora --set views=2 --set lambda_edge=0.1
+    """
     rows = []
     for field in dataclasses.fields(Settings):
         meaning = field.metadata["help"]
@@ -24,5 +29,5 @@ def list_settings() -> None:
         if field.name == "variant":
             default = default_variant("lgdgcn")
         rows.append([field.name, default, meaning])
-    print_table("Settings", ["key", "default", "meaning"], rows, text_columns=3, width=80)
-    out.print("Presets of a graph and model may differ; a run's config.toml says what it used.")
+    console.table("Settings", ["key", "default", "meaning"], rows, text_columns=3, width=80)
+    console.say("Presets of a graph and model may differ; a run's config.toml says what it used.")

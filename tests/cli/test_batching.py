@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from commands.conftest import write_graph
-from commands.runner import GRAPH, call, result_of, train
+from cli.conftest import write_graph
+from cli.runner import GRAPH, call, result_of, train
 from lgdgcn.commands import batching
 from lgdgcn.commands import train as training
 from lgdgcn.data.packed import PackedWriter

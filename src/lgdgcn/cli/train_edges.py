@@ -2,16 +2,20 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
 import torch
+import typer
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.commands.console import out, percent, plain, print_table, steps
+from lgdgcn.cli import console
+from lgdgcn.cli.console import percent, plain
+from lgdgcn.cli.options import GraphOptions
 from lgdgcn.commands.train import default_folder, run_header
 from lgdgcn.config import AUTO, to_toml
 from lgdgcn.data.source import GraphSource
@@ -27,10 +31,12 @@ from lgdgcn.metrics.edge_types import edge_type_scores
 from lgdgcn.runtime import check_cpu, set_threads
 from lgdgcn.train.run_folder import RunFolder
 
-__all__ = ["check_edges_device", "load_edges", "train_edges"]
+__all__ = ["check_edges_device", "load_edges", "refuse_options_of_nodes", "train_edges"]
 
 Result = dict[str, Any]
 
+# Options that are of edges, too, beside those that say how the graph is read.
+OF_EDGES = ("graph", "task", "seeds", "factors", "device", "out", "overwrite", "quiet")
 HELD_BACK = 0.2  # of the known types
 SEEDS = 3  # that are compared where no type is known
 FEWEST = 50  # known types; a fifth of fewer measures nothing
@@ -56,8 +62,6 @@ def train_edges(
         folder: The run folder.
         overwrite: Replace the run in it.
     """
-    if seeds is not None and seeds < 1:
-        raise InputError(f"--seeds is {seeds}; give at least 1")
     check_edges_device(device)
     if source.split == "random":
         raise InputError("--split random draws nodes of --task nodes; leave it out with edges")
@@ -79,7 +83,7 @@ def train_edges(
             f"--factors is {number}, but {types.size(1)} types of edges are known, and each is a "
             "reason; leave out --factors"
         )
-    with run, steps() as progress:
+    with run, console.steps() as progress:
         settings = {"factors": AUTO if number is None else number}
         count = seeds or (1 if types is not None else SEEDS)
         header = run_header(source, "edges", count)
@@ -115,9 +119,18 @@ def train_edges(
         run.write_result(result | {"log_loss": reasons.log_loss, "held_back": measured})
     _print(source.name, rows, reasons, types is not None, given=number is not None)
     if types is not None:
-        out.print(_measured_line(measured), soft_wrap=True)
-    out.print(_stability_line(stable, held_back=bool(measured)), soft_wrap=True)
-    out.print(f"run folder: {path}; what each is about: lgdgcn explain {path}", soft_wrap=True)
+        console.say(_measured_line(measured))
+    console.say(_stability_line(stable, held_back=bool(measured)))
+    console.say(f"run folder: {path}; what each is about: lgdgcn explain {path}")
+
+
+def refuse_options_of_nodes(ctx: typer.Context) -> None:
+    """Refuse options that ``--task edges`` would not use."""
+    own = {*OF_EDGES, *(field.name for field in fields(GraphOptions))}
+    for param in ctx.command.params:
+        source = ctx.get_parameter_source(str(param.name))
+        if source is not None and source.name == "COMMANDLINE" and param.name not in own:
+            raise InputError(f"{param.opts[0]} is of --task nodes; leave it out with --task edges")
 
 
 def check_edges_device(device: str) -> None:
@@ -215,8 +228,8 @@ def _print(
     header = ["type" if typed else "reason", "mean\nprobability", "likeliest\nof edges", "unknown"]
     header += ["agreement\nof fits"] if rows[0]["stability"] else []
     total = sum(row["edges"] for row in rows)
-    print_table(f"{name}: {total} edges, shares in %", header, cells)
-    out.print(_choice_line(reasons.curve, given=given, typed=typed), soft_wrap=True)
+    console.table(f"{name}: {total} edges, shares in %", header, cells)
+    console.say(_choice_line(reasons.curve, given=given, typed=typed))
 
 
 def _agreement(stable: Result) -> str:

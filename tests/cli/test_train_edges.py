@@ -11,9 +11,9 @@ import pytest
 import torch
 from matplotlib.image import imread
 
-from commands.runner import call, content, rows
+from cli.runner import call, content, rows
 from edges.planted import activity_graph
-from lgdgcn.commands import train_edges
+from lgdgcn.cli import train_edges
 from lgdgcn.data.source import GraphSource
 
 HOSTILE = ["</script>[b]", "=1+1"]  # in the order of the alphabet

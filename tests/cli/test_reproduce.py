@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from commands.runner import call, rows
-from lgdgcn.commands import reproduce
-from lgdgcn.reproduce import edges
+from cli.runner import call, rows
+from lgdgcn.cli import console, reproduce
+from lgdgcn.reproduce import edges, exhibits
+from lgdgcn.reproduce.cells import FULL
 from lgdgcn.reproduce.exhibits import CurveFigure, Entry, Panel, ResultRow, Series
 from reproduce.made_up import table
 from reproduce.tiny import cell
@@ -23,13 +24,13 @@ def small(monkeypatch):
     """A table and a curve that share a cell, whatever is asked for."""
     paper = Entry(CELLS[0], "micro_f1", (50.0, 1.0))
     series = Series("LGD-GCN", (4.0,), (Entry(CELLS[1], "micro_f1"),))
-    exhibits = [
+    made_up = [
         table(["A"], ResultRow("gcn", "GCN", (paper,)), name="table1"),
         CurveFigure(
             "fig-k", "Smaller", tuple(Panel(one, "P", "k", "F1", (series,)) for one in PANELS)
         ),
     ]
-    monkeypatch.setattr(reproduce, "described", lambda names, plan: exhibits)
+    monkeypatch.setattr("lgdgcn.reproduce.exhibits.exhibits", lambda names, plan: made_up)
 
 
 def test_a_report_is_written_and_nothing_trained_twice(tmp_path):
@@ -48,19 +49,19 @@ def test_a_report_is_written_and_nothing_trained_twice(tmp_path):
 
 def test_a_signal_saves_and_the_command_goes_on(tmp_path, monkeypatch):
     @contextmanager
-    def progress():
+    def progress(what, *, after=0.0, tenths=False):
         seen = []
 
-        def on_progress(progress):
-            seen.append(progress)
-            if len(seen) == 8:
+        def update(share, note):
+            seen.append(note)
+            if tenths and len(seen) == 8:
                 os.kill(os.getpid(), signal.SIGINT)
 
-        yield on_progress
+        yield update
 
     args = ["reproduce", "table1", "--out", tmp_path / "out", "--device", "cpu"]
     with monkeypatch.context() as patch:
-        patch.setattr(reproduce, "_progress", progress)
+        patch.setattr(console, "progress", progress)
         stopped = call(*args)
     assert stopped.refused("stopped after 2 of 4 trainings", "repeat the command", code=130)
     assert not (tmp_path / "out/report.md").exists()
@@ -80,11 +81,11 @@ def test_what_cannot_be_done_is_refused_at_once(tmp_path, monkeypatch):
 
 
 def test_without_the_published_graphs_the_rest_is_done(tmp_path, monkeypatch):
-    small, curves = reproduce.described([], None)
+    small, curves = exhibits.exhibits([], None)
     entry = replace(curves.panels[0].series[0].entries[0], cell=cell("gcn", graph="lgd_syn_fac4"))
     series = replace(curves.panels[0].series[0], entries=(entry,))
     needy = replace(curves, panels=(replace(curves.panels[0], series=(series,)),))
-    monkeypatch.setattr(reproduce, "described", lambda names, plan: [small, needy])
+    monkeypatch.setattr("lgdgcn.reproduce.exhibits.exhibits", lambda names, plan: [small, needy])
     monkeypatch.delenv("LGDGCN_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = call("reproduce", "--quick", "--out", tmp_path / "out", "--device", "cpu")
@@ -99,23 +100,25 @@ def test_without_the_published_graphs_the_rest_is_done(tmp_path, monkeypatch):
 
 def test_a_report_keeps_what_earlier_commands_have_trained(tmp_path, monkeypatch):
     out = tmp_path / "out"
-    one = reproduce.described(["table1"], reproduce.FULL)[0]
+    one = exhibits.exhibits(["table1"], FULL)[0]
     both = [one, replace(one, name="table2")]
-    monkeypatch.setattr(reproduce, "train_cells", lambda *args, **kwargs: 0)
-    monkeypatch.setattr(reproduce, "data_tables", lambda *args: [])
+    monkeypatch.setattr("lgdgcn.reproduce.runs.train_cells", lambda *args, **kwargs: 0)
+    monkeypatch.setattr("lgdgcn.reproduce.graphs.data_tables", lambda *args: [])
     monkeypatch.setattr(reproduce, "_print", lambda *args: None)
     shown = []
     monkeypatch.setattr(
-        reproduce, "write_report", lambda path, exhibits, *args, **kwargs: shown.append(exhibits)
+        "lgdgcn.reproduce.report.write_report",
+        lambda path, exhibits, *args, **kwargs: shown.append(exhibits),
     )
     monkeypatch.setattr(reproduce, "_done", lambda exhibit, results: exhibit is both[1])
     monkeypatch.setattr(
-        reproduce, "described", lambda names, plan: both[:1] if names != ["all"] else both
+        "lgdgcn.reproduce.exhibits.exhibits",
+        lambda names, plan: both[:1] if names != ["all"] else both,
     )
-    reproduce.reproduce(["table1"], quick=False, folder=out, device="cpu", root=None)
+    reproduce.reproduce(["table1"], out=out, device="cpu")
     assert shown == [both]
     monkeypatch.setattr(reproduce, "_done", lambda exhibit, results: False)
-    reproduce.reproduce(["table1"], quick=False, folder=out, device="cpu", root=None)
+    reproduce.reproduce(["table1"], out=out, device="cpu")
     assert shown[1] == both[:1]
     assert (out / "figures").is_dir()
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from commands.runner import call
+from cli.runner import call
 
 SMALL = ["--set", "epochs=3", "--set", "hidden_channels=8", "--set", "factors=2", "--device", "cpu"]
 

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from commands.conftest import write_graph
-from commands.runner import call, result_of, train
+from cli.conftest import write_graph
+from cli.runner import call, result_of, train
 from commands.test_explore import page_of
 
 # what the features show, how it is trained, and the sentence that this deserves

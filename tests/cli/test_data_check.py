@@ -2,7 +2,7 @@
 
 import pytest
 
-from commands.runner import call, rows, train, widest_table
+from cli.runner import call, rows, train, widest_table
 
 NODES = """key,genre,part,age
 a,rock,train,20

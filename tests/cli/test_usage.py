@@ -1,6 +1,6 @@
 """Where factors of the sharp variant are not needed, `train` and `measure` say so, once."""
 
-from commands.runner import call, result_of, train
+from cli.runner import call, result_of, train
 
 SAID = "factors take under 1 % of the edges; factors="
 MANY = ["--variant", "sharp", "--set", "factors=14", "--set", "hidden_channels=42"]

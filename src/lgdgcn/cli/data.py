@@ -1,18 +1,20 @@
-"""``lgdgcn data``: what graphs there are."""
+"""``lgdgcn data``: list, check, pack and fetch graphs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from lgdgcn.commands.console import out, print_table
+import typer
+
+from lgdgcn.cli import console
+from lgdgcn.cli.options import Graph, GraphOptions
 from lgdgcn.data.catalogue import DatasetInfo, available, is_available
 from lgdgcn.errors import InputError
-from lgdgcn.storage import write_text
 
-if TYPE_CHECKING:  # what takes long to import is not needed for a list
+if TYPE_CHECKING:
     from lgdgcn.data.columns import ColumnSummary
     from lgdgcn.data.source import GraphSource
 
-__all__ = ["check_folder", "get_set", "list_sets", "pack_folder", "show_info"]
+__all__ = ["check", "get", "list_sets", "pack"]
 
 PIECE = 1 << 20  # nodes of a packed graph that are looked at at a time
 NAME, EXAMPLE = 24, 30  # letters, so that a table of columns fits a terminal
@@ -20,7 +22,11 @@ MOST_COLUMNS = 40  # that a table of columns names
 
 
 def list_sets() -> None:
-    """Print one line per data set; nothing that takes long to import is needed for it."""
+    """List the data sets and where they are.
+
+    Examples:
+        lgdgcn data list
+    """
     sets = available()
     rows = [
         [d.name, f"{d.nodes:,}", f"{d.edges:,}", f"{d.features:,}", str(d.classes),
@@ -28,7 +34,7 @@ def list_sets() -> None:
         for d in sets
     ]  # fmt: skip
     header = ["data set", "nodes", "edges", "features", "classes", "label", "to be had"]
-    print_table("Data sets", header, rows)
+    console.table("Data sets", header, rows)
     files = [Path(d.where_found) for d in sets if d.where_found and _how(d) == "here"]
     folders = dict.fromkeys(str(file if file.is_dir() else file.parent) for file in files)
     ways = {
@@ -38,91 +44,65 @@ def list_sets() -> None:
     }
     for how, said in ways.items():
         if how in {row[-1] for row in rows}:
-            out.print(f"{how}: {said}", soft_wrap=True)
+            console.say(f"{how}: {said}")
 
 
-def _how(known: DatasetInfo) -> str:
-    if known.where_found is not None:
-        return known.where_found if known.where_found == "generated" else "here"
-    return "download" if is_available(known.name) else "own file"
-
-
-def check_folder(source: "GraphSource", *, write: bool) -> None:
-    """Print what is understood of a user's graph, and propose to write it down."""
-    from lgdgcn.data.graph_file import GRAPH_FILE, proposal
-
-    if not source.is_folder:
-        raise InputError(
-            f"{source.dataset[:200]} is no folder; give one with edges.csv and nodes.csv, or see "
-            "lgdgcn data info"
-        )
-    if source.is_packed:
-        _check_packed(source, write=write)
-        return
-    folder, text = Path(source.dataset), ""
-    file = folder / GRAPH_FILE
-    if write and file.exists():
-        raise InputError(f"{file} is there already; change it by hand, or remove it first")
-    columns = source.columns()
-    if columns:
-        rows = [
-            [_cut(c.name, NAME), c.role, _share(c.blank + c.odd, c.rows), _cut(c.example, EXAMPLE)]
-            for c in columns[:MOST_COLUMNS]
-        ]
-        rows += _more_rows(columns[MOST_COLUMNS:])
-        print_table("columns of the nodes", ["column", "role", "blank", "example"], rows, 4)
-        text = proposal(columns)
-    show_info(source)
-    if write:
-        write_text(file, text or proposal([]))
-        out.print(f"written: {file}", soft_wrap=True)
-    elif file.exists():
-        out.print(f"roles are those of {file}", soft_wrap=True)
-    elif len(columns) > MOST_COLUMNS:
-        out.print(f"to change a role, let --write write {file} and edit it", soft_wrap=True)
-    elif text:
-        out.print(f"to change a role, write {file} (--write writes this):\n", soft_wrap=True)
-        out.print(text, soft_wrap=True)
-
-
-def _more_rows(columns: "list[ColumnSummary]") -> list[list[str]]:
-    """One row for all further columns of a role."""
-    roles = dict.fromkeys(c.role for c in columns)
-    rows = []
-    for role in roles:
-        own = [c for c in columns if c.role == role]
-        share = _share(sum(c.blank + c.odd for c in own), sum(c.rows for c in own))
-        rows.append([f"… {len(own):,} more", role, share, _cut(own[0].example, EXAMPLE)])
-    return rows
-
-
-def _check_packed(source: "GraphSource", *, write: bool) -> None:
-    """Compare every byte of a packed graph with its manifest, then describe it."""
-    from lgdgcn.data.packed import PackedGraph
-
-    if write:
-        raise InputError(
-            f"{source.dataset} is packed: the roles of its columns are fixed; write graph.toml in "
-            "the folder it is from, and pack that again"
-        )
-    graph = PackedGraph.open(source.dataset, verify="hashes")
-    show_info(source)
-    said = f"{len(graph.manifest.files)} files are what was packed"
-    out.print(f"{said} (version {graph.manifest.package} of lgdgcn)", soft_wrap=True)
-
-
-def pack_folder(
-    source: "GraphSource",
-    target: Path,
+def check(
+    graph: Graph,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the roles of the columns to graph.toml.")
+    ] = False,
     *,
-    memory: str | None,
-    like: Path | None,
-    half: bool,
-    overwrite: bool,
+    reading: GraphOptions,
 ) -> None:
-    """Pack a user's folder and say what came of it."""
-    from lgdgcn.data.packing import pack
+    """Show what is understood of a graph: nodes, edges, and of a folder the role of every column.
 
+    Examples:
+        lgdgcn data check my-graph/ --write
+        lgdgcn data check cora
+    """
+    source = reading.source(graph)
+    if not source.is_folder:
+        if write:
+            raise InputError(f"--write is for a folder, and {graph[:200]} is a data set")
+        _describe(source)
+    elif source.is_packed:
+        _check_packed(source, write=write)
+    else:
+        _check_tables(source, write=write)
+
+
+def pack(
+    folder: Annotated[str, typer.Argument(help="Folder with edges.csv and nodes.csv.")],
+    out: Annotated[Path, typer.Option(help="Folder to make, such as graph.lgd.")],
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Most memory to use, such as 1GB.",
+            show_default="1GB, or a quarter of what is free",
+        ),
+    ] = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Read the columns as the model of this run folder does."),
+    ] = None,
+    half: Annotated[
+        bool, typer.Option("--half", help="Store dense features as 16-bit numbers.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the packed graph in the folder.")
+    ] = False,
+    *,
+    reading: GraphOptions,
+) -> None:
+    """Pack a graph of your own, of any size, into arrays that every verb opens without reading.
+
+    Examples:
+        lgdgcn data pack my-graph/ --out my-graph.lgd
+        lgdgcn data pack my-graph/ --out my-graph.lgd --memory 1GB --label genre
+        lgdgcn data pack new-graph/ --out new-graph.lgd --like runs/my-graph-lgdgcn
+    """
+    source = reading.source(folder)
     if not source.is_folder or source.is_packed:
         raise InputError(
             f"{source.dataset[:200]} is no folder of tables; give one with edges.csv and nodes.csv"
@@ -150,11 +130,86 @@ def pack_folder(
         if saved is None:
             raise InputError(f"--like {like}: its model was not trained on columns of a table")
         encoding = Encoding.from_dict(saved)
-    graph = pack(source.dataset, target, source.roles, encoding, memory, half, overwrite)
+    from lgdgcn.data.packing import pack as write_packed
+
+    graph = write_packed(source.dataset, out, source.roles, encoding, memory, half, overwrite)
     size = sum(entry.bytes for entry in graph.manifest.files.values())
     edges = f"{graph.num_nodes:,} nodes, {graph.num_edges // 2:,} edges"
-    out.print(f"{edges}, {graph.num_features:,} features, {size / 1e6:,.1f} MB: {target}",
-              soft_wrap=True)  # fmt: skip
+    console.say(f"{edges}, {graph.num_features:,} features, {size / 1e6:,.1f} MB: {out}")
+
+
+def get(name: Annotated[str, typer.Argument(help="Data set.")]) -> None:
+    """Download a data set into the cache, verified.
+
+    Examples:
+        lgdgcn data get citeseer
+    """
+    from lgdgcn.data.registry import get as fetch
+
+    console.say(f"{name}: {fetch(name)}")
+
+
+def _how(known: DatasetInfo) -> str:
+    if known.where_found is not None:
+        return known.where_found if known.where_found == "generated" else "here"
+    return "download" if is_available(known.name) else "own file"
+
+
+def _check_tables(source: "GraphSource", *, write: bool) -> None:
+    """Print what is understood of a user's tables, and propose to write it down."""
+    from lgdgcn.data.graph_file import GRAPH_FILE, proposal
+    from lgdgcn.storage import write_text
+
+    folder, text = Path(source.dataset), ""
+    file = folder / GRAPH_FILE
+    if write and file.exists():
+        raise InputError(f"{file} is there already; change it by hand, or remove it first")
+    columns = source.columns()
+    if columns:
+        rows = [
+            [_cut(c.name, NAME), c.role, _share(c.blank + c.odd, c.rows), _cut(c.example, EXAMPLE)]
+            for c in columns[:MOST_COLUMNS]
+        ]
+        rows += _more_rows(columns[MOST_COLUMNS:])
+        console.table("columns of the nodes", ["column", "role", "blank", "example"], rows, 4)
+        text = proposal(columns)
+    _describe(source)
+    if write:
+        write_text(file, text or proposal([]))
+        console.say(f"written: {file}")
+    elif file.exists():
+        console.say(f"roles are those of {file}")
+    elif len(columns) > MOST_COLUMNS:
+        console.say(f"to change a role, let --write write {file} and edit it")
+    elif text:
+        console.say(f"to change a role, write {file} (--write writes this):\n")
+        console.say(text)
+
+
+def _more_rows(columns: "list[ColumnSummary]") -> list[list[str]]:
+    """One row for all further columns of a role."""
+    roles = dict.fromkeys(c.role for c in columns)
+    rows = []
+    for role in roles:
+        own = [c for c in columns if c.role == role]
+        share = _share(sum(c.blank + c.odd for c in own), sum(c.rows for c in own))
+        rows.append([f"… {len(own):,} more", role, share, _cut(own[0].example, EXAMPLE)])
+    return rows
+
+
+def _check_packed(source: "GraphSource", *, write: bool) -> None:
+    """Compare every byte of a packed graph with its manifest, then describe it."""
+    from lgdgcn.data.packed import PackedGraph
+
+    if write:
+        raise InputError(
+            f"{source.dataset} is packed: the roles of its columns are fixed; write graph.toml in "
+            "the folder it is from, and pack that again"
+        )
+    graph = PackedGraph.open(source.dataset, verify="hashes")
+    _describe(source)
+    said = f"{len(graph.manifest.files)} files are what was packed"
+    console.say(f"{said} (version {graph.manifest.package} of lgdgcn)")
 
 
 def _cut(text: str, most: int) -> str:
@@ -167,7 +222,7 @@ def _share(count: int, rows: int) -> str:
     return "–" if not count else f"{share:.0f} %" if share >= 1 else "<1 %"
 
 
-def show_info(source: "GraphSource") -> None:
+def _describe(source: "GraphSource") -> None:
     """Print what a graph holds, with the split that training would use."""
     import torch
 
@@ -178,7 +233,7 @@ def show_info(source: "GraphSource") -> None:
     from lgdgcn.train.task import Task
 
     if source.is_packed and (rows := _rows_of_packed(source)):
-        print_table(source.dataset, ["", ""], rows)
+        console.table(source.dataset, ["", ""], rows)
         return
     try:
         data, refused = source.load(require_labels=None), None
@@ -205,17 +260,17 @@ def show_info(source: "GraphSource") -> None:
         rows.insert(2, ["edge types", f"{data.edge_type.size(1)} (known of {known:,} edges)"])
     if "y_factor" in data:
         rows.append(["known factors", str(data.y_factor.size(1))])
-    print_table(source.dataset, ["", ""], rows)
+    console.table(source.dataset, ["", ""], rows)
     if auto_scaling(source.preset_name):
-        out.print(str(fit_scaling(AUTO, data.x, data.train_mask)), soft_wrap=True)
+        console.say(str(fit_scaling(AUTO, data.x, data.train_mask)))
     if data.get("listed_once"):
         said = "edges are listed in one direction: taken in both, as no model here uses direction"
-        out.print(said, soft_wrap=True)
+        console.say(said)
     if not data.classes and source.is_folder:
-        out.print(f"labels of nodes cannot be learnt: it {NO_LABELS}", soft_wrap=True)
-        out.print("reasons or types of its edges can: lgdgcn train --task edges", soft_wrap=True)
+        console.say(f"labels of nodes cannot be learnt: it {NO_LABELS}")
+        console.say("reasons or types of its edges can: lgdgcn train --task edges")
     if refused is not None:
-        out.print(f"cannot be trained on: {refused}", soft_wrap=True)
+        console.say(f"cannot be trained on: {refused}")
 
 
 def _rows_of_packed(source: "GraphSource") -> list[list[str]]:
@@ -246,10 +301,3 @@ def _rows_of_packed(source: "GraphSource") -> list[list[str]]:
         ["labels" if graph.manifest.label == "multi" else "classes", str(len(graph.classes))],
         ["train / validation / test", " / ".join(f"{int(part):,}" for part in parts[1:])],
     ]
-
-
-def get_set(name: str) -> None:
-    """Download a data set unless it is here already."""
-    from lgdgcn.data.registry import get
-
-    out.print(f"{name}: {get(name)}", soft_wrap=True)
