@@ -383,68 +383,6 @@ def settings() -> None:
     list_settings()
 
 
-@app.command(epilog=examples.BENCH)
-def bench(
-    device: Device = "auto",
-    size: Annotated[
-        str | None,
-        typer.Option(
-            help="cora, citeseer, pubmed, or the nodes of a generated graph.",
-            show_default="cora if it is here, else generated",
-        ),
-    ] = None,
-    layers: Annotated[
-        int | None, typer.Option(help="Layers.", show_default="the preset's own; 1 if generated")
-    ] = None,
-    scaling: Annotated[
-        bool, typer.Option("--scaling", help="Also measure growth from 2,000 to 200,000 nodes.")
-    ] = False,
-    scale: Annotated[
-        bool,
-        typer.Option(
-            "--scale",
-            help="Measure time and memory on generated packed graphs instead: three sizes, each "
-            "ten times the last.",
-        ),
-    ] = False,
-    nodes: Annotated[
-        int | None,
-        typer.Option(help="Nodes of the largest of them.", show_default="a tenth of the edges"),
-    ] = None,
-    edges: Annotated[
-        int | None,
-        typer.Option(help="Its edges, 100,000,000 at most.", show_default="1,000,000"),
-    ] = None,
-    graphs: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder to keep the generated graphs in; those that are there are used again.",
-            show_default="none: they are removed",
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for bench.json and, with --scaling, scaling.png; with --scale, for "
-            "scale.json and scale.png."
-        ),
-    ] = None,
-) -> None:
-    """Measure a training step beside what one would run instead."""
-    from lgdgcn.commands.bench import bench as run
-    from lgdgcn.commands.bench import check_options
-
-    if check_options(scale, size, layers, scaling, nodes, edges, graphs):
-        from lgdgcn.commands.bench_scale import bench_scale
-
-        bench_scale(
-            nodes=nodes, edges=edges, graphs=graphs, device=device, as_json=as_json, folder=out
-        )
-        return
-    run(device=device, size=size, layers=layers, scaling=scaling, as_json=as_json, folder=out)
-
-
 @app.command(epilog=examples.REPRODUCE)
 def reproduce(
     what: Annotated[

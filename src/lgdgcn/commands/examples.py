@@ -1,7 +1,6 @@
 """What ``--help`` shows at the end of each verb."""
 
 __all__ = [
-    "BENCH",
     "EXPLAIN",
     "EXPLORE",
     "MEASURE",
@@ -91,18 +90,6 @@ Examples:
   lgdgcn tune my-graph/ --model gcn --trials 50 --space my-space.toml
 
   lgdgcn tune cora --storage postgresql://user@host/studies --resume
-"""
-
-BENCH = """
-Examples:
-
-  lgdgcn bench
-
-  lgdgcn bench --size pubmed --layers 1
-
-  lgdgcn bench --scaling --out bench/
-
-  lgdgcn bench --scale --edges 10000000 --out bench/
 """
 
 REPRODUCE = """
