@@ -1,9 +1,8 @@
 """The yardstick of the benchmark is the same network as ours."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
+import dense
 import pytest
 import torch
 
@@ -11,21 +10,12 @@ from lgdgcn.config import Settings
 from lgdgcn.models import build
 from models.toy import toy_graph
 
-FILE = Path(__file__).parents[1] / "benchmarks" / "dense.py"
 SETTINGS = Settings(
     variant="released", graph="knn", hidden_channels=16, factors=4, num_layers=2, k=3, dropout=0.0
 )
 
 
-@pytest.fixture(scope="module")
-def dense():
-    spec = importlib.util.spec_from_file_location("dense", FILE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def twins(dense, settings, in_channels=12, classes=3):
+def twins(settings, in_channels=12, classes=3):
     """Our network and the dense one with the same weights, in float64."""
     torch.manual_seed(0)
     ours = build("lgdgcn", settings.as_dict(), in_channels, classes).double()
@@ -42,9 +32,9 @@ def twins(dense, settings, in_channels=12, classes=3):
 
 
 @pytest.mark.parametrize("layers", [1, 3])
-def test_scores_losses_and_gradients_agree(dense, layers):
+def test_scores_losses_and_gradients_agree(layers):
     data = toy_graph(nodes=60, dtype=torch.float64)
-    ours, theirs = twins(dense, replace(SETTINGS, num_layers=layers))
+    ours, theirs = twins(replace(SETTINGS, num_layers=layers))
     table = dense.NeighbourTable(data.edge_index, 60)
     for _ in range(2):  # statistics: set by the first, moved by the second
         output = ours.disentangle(data.x, data.edge_index)
@@ -65,7 +55,7 @@ def test_scores_losses_and_gradients_agree(dense, layers):
     )
 
 
-def test_neighbourhoods_are_padded_or_drawn(dense):
+def test_neighbourhoods_are_padded_or_drawn():
     nodes, hub = 80, 3
     source = torch.arange(nodes)[torch.arange(nodes) != hub]
     edges = torch.stack([source, torch.full_like(source, hub)])
@@ -79,7 +69,7 @@ def test_neighbourhoods_are_padded_or_drawn(dense):
     assert not torch.equal(table.sample()[hub], rows[hub])
 
 
-def test_a_step_trains(dense):
+def test_a_step_trains():
     data = toy_graph(nodes=60)
     step = dense.training_step(data, SETTINGS)
     for _ in range(2):

@@ -1,19 +1,20 @@
 """Generated graphs of any size: symmetric, with the factors they promise, the same for a seed."""
 
+import graphs
 import numpy as np
 import pytest
+from graphs import clustered_graph, write_scale_graph
 
-from lgdgcn.data import scale_graph
 from lgdgcn.data.packed import PackedGraph
-from lgdgcn.data.scale_graph import write_scale_graph
+from lgdgcn.data.validate import canonical, fingerprint
 from lgdgcn.errors import InputError
 
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:  # several chunks and blocks
-        patch.setattr(scale_graph, "CHUNK", 5000)
-        patch.setattr(scale_graph, "BLOCK", 3000)
+        patch.setattr(graphs, "CHUNK", 5000)
+        patch.setattr(graphs, "BLOCK", 3000)
         folder = tmp_path_factory.mktemp("scale") / "g.lgd"
         return write_scale_graph(folder, 3000, 20_000, classes=5, features=8, seed=1)
 
@@ -80,3 +81,12 @@ def test_what_makes_no_graph(tmp_path):
             write_scale_graph(tmp_path / "g.lgd", 1000, 100, **options)
     assert not list(tmp_path.iterdir())
     assert PackedGraph.open(write_scale_graph(tmp_path / "g.lgd", 2, 1, classes=2).folder)
+
+
+def test_graphs_in_memory_are_canonical_and_repeatable():
+    data = clustered_graph(500, degree=6)
+    assert fingerprint(canonical(data.clone())) == fingerprint(data)
+    assert fingerprint(clustered_graph(500, degree=6)) == fingerprint(data)
+    assert 5 < data.edge_index.size(1) / 500 <= 6
+    same = data.y[data.edge_index[0]] == data.y[data.edge_index[1]]
+    assert same.float().mean() > 0.7
