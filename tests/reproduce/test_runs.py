@@ -99,7 +99,7 @@ def test_random_splits_differ_and_share_the_graph(results):
 
 
 def test_local_scores_are_those_of_the_same_weights_without_latent_graphs(results):
-    one = cell(seeds=(0,), num_layers=2, epochs=30, k=10)
+    one = cell(seeds=(0,), num_layers=2, epochs=30, k=10, lambda_space=1e-5)
     train_cells([one, cell("disengcn"), cell("gcn")], results, CPU)
     run = results.runs(one)[0]
     assert run.local_scores != run.scores

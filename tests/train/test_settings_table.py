@@ -24,7 +24,7 @@ FULL = {
     "encoder_channels": 6, "encoder_layers": 2, "hops": 2, "hop_weights": "learned", "views": 2,
     "drop_nodes": 0.3, "input_dropout": 0.2, "consistency_warmup": 3, "structure": "both",
     "structure_neighbours": 4, "refresh_every": 1, "heads": 2, "propagation": 3, "lr": 0.02,
-    "epochs": 3,
+    "epochs": 3, "lambda_space": 1e-5,
 }  # fmt: skip
 BATCHES = {
     **FULL, "batch_size": 10, "fan_out": 3, "space": False, "diversity": False,
@@ -36,7 +36,7 @@ OF_BATCHES = ("batch_size", "batch_parts", "fan_out", "hop_table")
 OTHERS = {
     "factors": 8, "hidden_channels": 32, "patience": 1, "scaling": "standard",
     "metric": "average_precision", "hop_table": "never", "free_share": 0.4, "confidence": 0.9,
-    "weight_average": 0.5, "batch_size": 20, "precision": "exact",
+    "weight_average": 0.5, "batch_size": 20, "precision": "scaled", "lambda_space": 0.3,
 }  # fmt: skip
 
 

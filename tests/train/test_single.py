@@ -17,7 +17,7 @@ from literal.latent_space import updated
 from models.toy import VARIANTS, toy_graph
 from train.single import Single
 
-SMALL = {"hidden_channels": 24, "num_layers": 2, "k": 3}
+SMALL = {"hidden_channels": 24, "num_layers": 2, "k": 3, "lambda_space": 1e-5}
 EVERY = pytest.mark.parametrize("variant", VARIANTS)
 
 

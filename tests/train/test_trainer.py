@@ -569,6 +569,7 @@ def test_the_gpu_kernels_train_the_same(monkeypatch, variant, layers, epochs):
         iterations=2,
         k=2,
         dropout=0.3,
+        precision="scaled",  # the exact one enlarges rounding where variances are next to 0
         variant=variant,
         epochs=epochs,
     )

@@ -87,7 +87,7 @@ def train_command(cell: Cell) -> str:
     """Write the command that trains the seeds of a cell, starting from the shipped preset.
 
     Example:
-        >>> train_command(Cell("my-graph", "lgdgcn", Settings(k=7), (0, 1)))
+        >>> train_command(Cell("my-graph", "lgdgcn", Settings(k=7, lambda_space=1e-5), (0, 1)))
         'lgdgcn train my-graph --model lgdgcn --variant paper --seeds 2 --set k=7'
     """
     settings = cell.settings.as_dict()
