@@ -1,13 +1,15 @@
 # make train   set up, train on the synthetic graph, show the table and the figure
 # make test    set up, check style, types and imports, run all tests
 # make golden  compare all that is recorded in tests/golden: make golden ARGS=reader
+# make bench   a training step beside what one would run instead: make bench ARGS="--size pubmed"
+# make bench-scale  time and memory over the size of generated graphs
 # make attack  hostile graphs, damaged runs, kills and signals: make attack ARGS="--minutes 60"
 # make gpu-check  on a machine with a GPU: kernels, batches, resume, the speeds; eight minutes
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: train test golden attack gpu-check lint clean
+.PHONY: train test golden bench bench-scale attack gpu-check lint clean
 
 train: .venv/.ready
 	$(BIN)/lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
@@ -18,6 +20,12 @@ test: .venv/.ready-dev .venv/.chromium lint
 golden: .venv/.ready-dev
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m golden check $(ARGS)
 	@echo "trainings and speed, side by side with another checkout: tests/golden/compare.py"
+
+bench: .venv/.ready
+	$(BIN)/python benchmarks/step.py $(ARGS)
+
+bench-scale: .venv/.ready
+	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 attack: .venv/.ready-dev
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m attack $(ARGS)

@@ -40,10 +40,10 @@ TESTS = [
 def batches(device: str) -> None:
     """Training in batches: on the device as on a CPU, drawn or from a table, resumed and scored."""
     import torch
+    from graphs import write_scale_graph
 
     from lgdgcn.config import Settings
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.data.scale_graph import write_scale_graph
     from lgdgcn.train.batch_trainer import BatchTrainer
     from lgdgcn.train.graph_rows import prepared_rows
     from lgdgcn.train.mapped import mapped_graph
@@ -182,8 +182,8 @@ def large(device: str) -> None:
     import json
 
     import torch
+    from scale import measure
 
-    from lgdgcn.commands.scale_worker import measure
     from lgdgcn.data.packed import PackedGraph
     from lgdgcn.train.large_graph import LargeGraph
     from lgdgcn.train.trained import TrainedModel

@@ -77,8 +77,7 @@ def _verbs(base: Base, folder: Path) -> dict[str, Verb]:
         "reproduce": Verb(
             ["reproduce", "--quick", "table1", "--out", out], out, has("report.html", "report.md")
         ),
-        "bench": Verb(["bench", "--size", "60", "--out", out], out, has("bench.json")),
-        "info": Verb(["data", "info", base.graph], out, lambda path: None),
+        "info": Verb(["data", "check", base.graph], out, lambda path: None),
         "list": Verb(["data", "list"], out, lambda path: None),
     }
 

@@ -264,7 +264,7 @@ MEASURES = [{"name": "mig", "title": "Block MIG", "value": 0.5}]
 PARTS = {
     "all": ([], None, 90),
     "ego": (["--node", "n40", "--hops", 1], "within 1 hop of n40", 3),
-    "class": (["--label", "plain"], "with the label plain", 30),
+    "class": (["--class", "plain"], "with the label plain", 30),
 }
 
 
@@ -317,8 +317,8 @@ def test_a_changed_array_of_any_size_is_refused(name, packed, run, tmp_path, mon
 def test_parts_that_are_not_there(run, tmp_path):
     for options, words in (
         (["--node", "nobody"], ["nobody"]),
-        (["--label", "nothing"], ["nothing", "plain"]),
-        (["--label", "plain", "--node", "n5"], ["leave out one"]),
+        (["--class", "nothing"], ["nothing", "plain"]),
+        (["--class", "plain", "--node", "n5"], ["leave out one"]),
         (["--node", "n5", "--hops", 0], ["at least 1"]),
     ):
         call("explore", run, "--out", tmp_path / "p.html", *options).refused(*words)

@@ -142,13 +142,12 @@ def test_the_second_file_of_predict(finished, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("where", ["file", "file/run", "link/run"])
-@pytest.mark.parametrize("verb", ["train", "tune", "reproduce", "bench"])
+@pytest.mark.parametrize("verb", ["train", "tune", "reproduce"])
 def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, verb, where):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    for work in ("data.source.GraphSource.load", "benchmark.run.benchmark"):
-        monkeypatch.setattr(f"lgdgcn.{work}", lambda *args, **more: pytest.fail("the work began"))
-    args = {"train": [GRAPH, *SMALL], "tune": [GRAPH], "reproduce": ["table1"], "bench": []}
+    monkeypatch.setattr(GraphSource, "load", lambda *args, **more: pytest.fail("the work began"))
+    args = {"train": [GRAPH, *SMALL], "tune": [GRAPH], "reproduce": ["table1"]}
     call(verb, *args[verb], "--out", tmp_path / where).refused("file")
     assert content(tmp_path) == {"file": b"mine"}
 
@@ -159,18 +158,14 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, verb, where):
         ("train", "result.json"),
         ("train", "compared/gcn/model.safetensors"),
         ("reproduce", "report.html"),
-        ("bench", "bench.json"),
         ("tune", "trials.csv"),
     ],
 )
-def test_a_folder_where_a_file_will_go(tmp_path, monkeypatch, verb, name):
+def test_a_folder_where_a_file_will_go(tmp_path, verb, name):
     (tmp_path / name).mkdir(parents=True)
     (tmp_path / "cells").mkdir()
     (tmp_path / "study.db").touch()
-    monkeypatch.setattr(
-        "lgdgcn.benchmark.run.benchmark", lambda *args, **more: pytest.fail("the work began")
-    )
     args = {"train": [GRAPH, *SMALL, "--compare", "gcn"], "tune": [GRAPH, "--trials", 1]}
-    args |= {"reproduce": ["table1", "--quick"], "bench": []}
+    args |= {"reproduce": ["table1", "--quick"]}
     call(verb, *args[verb], "--out", tmp_path).refused(name)
     assert content(tmp_path).keys() <= {"study.db"}

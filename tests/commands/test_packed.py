@@ -6,7 +6,7 @@ import re
 import pytest
 
 from commands.conftest import write_graph
-from commands.runner import SMALL, call, train
+from commands.runner import SMALL, call, rows, train
 from lgdgcn import LGDClassifier
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.user_graph import read_graph
@@ -22,9 +22,9 @@ def graphs(tmp_path_factory):
     place = tmp_path_factory.mktemp("verbs")
     folder = write_graph(place / "tables" / "graph")
     with open(folder / "nodes.csv") as file:
-        head, *rows = file.read().splitlines()
+        head, *given = file.read().splitlines()
     lines = [f"{head},country,note", *(f"{r},{['DE', 'FR'][i % 2]},a note on node number {i}"
-                                       for i, r in enumerate(rows))]  # fmt: skip
+                                       for i, r in enumerate(given))]  # fmt: skip
     (folder / "nodes.csv").write_text("\n".join(lines))
     (place / "packed").mkdir()
     packed = place / "packed" / "graph.lgd"
@@ -81,10 +81,10 @@ def test_another_graph_is_predicted_alike(graphs, runs, tmp_path):
     """Trained on tables, predicted on a packed graph that was encoded for itself, and by --like."""
     other = write_graph(tmp_path / "other", labels=False, nodes=30)
     with open(other / "nodes.csv") as file:
-        head, *rows = file.read().splitlines()
+        head, *given = file.read().splitlines()
     lines = [
         f"{head},country,note",
-        *(f"{row},{'FR' if i else ''},x" for i, row in enumerate(rows)),
+        *(f"{row},{'FR' if i else ''},x" for i, row in enumerate(given)),
     ]
     (other / "nodes.csv").write_text("\n".join(lines))
     targets = [other, tmp_path / "own.lgd", tmp_path / "like.lgd"]
@@ -102,10 +102,11 @@ def test_another_graph_is_predicted_alike(graphs, runs, tmp_path):
     call("predict", runs[0], "--graph", targets[1], "--out", inside).refused("file of the graph")
 
 
-def test_data_info_and_check(graphs):
+def test_data_check(graphs):
     folder, packed = graphs
-    info = [plain(call("data", "info", graph), graph) for graph in graphs]
-    assert info[0] == info[1]
+    nodes = [rows(call("data", "check", graph).out) for graph in graphs]
+    names = ("nodes", "edges", "average degree", "isolated nodes", "features", "classes")
+    assert [nodes[0][name] for name in names] == [nodes[1][name] for name in names]
     outcome = call("data", "check", packed)
     assert outcome.code == 0, outcome.err
     assert "files are what was packed" in outcome.out

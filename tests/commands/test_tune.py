@@ -1,7 +1,6 @@
 """``lgdgcn tune``: what it leaves, what it refuses, and how it goes on."""
 
 import csv
-import io
 import multiprocessing
 import os
 import re
@@ -20,12 +19,11 @@ from pathlib import Path
 import optuna
 import pytest
 import torch
-from rich.console import Console
 
 from commands.conftest import write_graph
 from commands.runner import Outcome, call, content, widest_table
 from commands.runner import rows as table_of
-from lgdgcn.commands import trial_table
+from lgdgcn.cli import trial_table
 from lgdgcn.commands import tune as command
 from lgdgcn.config import from_toml, preset, resolve
 from lgdgcn.data.source import GraphSource
@@ -469,56 +467,21 @@ def test_the_cores_are_shared(monkeypatch):
 # The table
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    """A search looked at on a terminal of 80 columns."""
-    screen = io.StringIO()
-
-    def console(**how):
-        return Console(file=screen, force_terminal=True, color_system=None, width=80, **how)
-
-    monkeypatch.setattr(trial_table, "Console", lambda stderr, **how: console(**how))
-    return screen
-
-
-def test_progress(tmp_path, shown, monkeypatch):
-    monkeypatch.setattr(trial_table, "_SECONDS", 0)
-    outcome = tune(tmp_path, model="gcn", space=SPACE + "\n[[starts]]\nlr = 0.07", trials=6)
-    assert (outcome.code, outcome.err) == (0, "")
-    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in shown.getvalue().splitlines()]
-    assert max(map(len, lines)) <= 80
-    text = " ".join(" ".join(lines).split())
-    assert "-gcn: 0 of 6 trials, 4 running, 0." in text
-    assert "-gcn: 4 of 6 trials (4 complete), 2 running, 0." in text
-    assert "-gcn: 6 of 6 trials (6 complete), the best again on fresh seeds, 0." in text
-    numbers = [line.split() for line in lines if line.strip().startswith("validation ")]
-    assert len(numbers[-1]) == 1 + trial_table.SHOWN
-    best = [float(cell) for cell in numbers[-1][1:]]
-    assert best == sorted(best, reverse=True)
-
-
-def test_without_a_terminal_every_tenth_is_a_line(tmp_path, monkeypatch):
+def test_every_tenth_of_a_search_is_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(trial_table, "_SECONDS", 0)
     outcome = tune(tmp_path, trials=5)
     assert outcome.code == 0
     lines = outcome.err.splitlines()
-    shape = re.compile(r"(\d+) %: (\d) of 5 trials, best validation (\d+\.\d)")
+    shape = re.compile(
+        r"(\d+) %: (\d) of 5 trials \(\d (?:complete|pruned).*\), best validation (\d+\.\d), .+"
+    )
     seen = [tuple(map(float, shape.fullmatch(line).groups())) for line in lines]
     assert [int(share) for share, _, _ in seen] == [20 * int(done) for _, done, _ in seen]
     assert len({done for _, done, _ in seen}) == len(seen) > 1
     assert [best for _, _, best in seen] == sorted(best for _, _, best in seen)
     top = max(trial.value for trial in trials_of(tmp_path))
-    assert lines[-1] == f"100 %: 5 of 5 trials, best validation {100 * top:.1f}"
-
-
-def test_what_the_table_counts():
-    study = optuna.create_study(study_name="mine")
-    states = optuna.trial.TrialState
-    for state, marks in ((states.FAIL, {}), (states.FAIL, {"failure": "x"}), (states.WAITING, {})):
-        study.add_trial(optuna.create_trial(state=state, user_attrs=marks))
-    console = Console(file=io.StringIO(), width=80)
-    console.print(trial_table._table(study, 9, 90, ""))
-    assert console.file.getvalue() == "mine: 1 of 9 trials (1 failed), 0 running, 1.5 min\n"
+    assert lines[-1].startswith("100 %: 5 of 5 trials (")
+    assert f"best validation {100 * top:.1f}" in lines[-1]
 
 
 # What is refused

@@ -47,7 +47,7 @@ def test_a_folder_has_its_own_split(tmp_path):
 
 
 def test_a_folder_is_described(tmp_path):
-    outcome = call("data", "info", write_graph(tmp_path / "graph"))
+    outcome = call("data", "check", write_graph(tmp_path / "graph"))
     assert (outcome.code, outcome.err) == (0, "")
     table = rows(outcome.out)
     assert table["nodes"] == ["24"]
@@ -59,7 +59,7 @@ def test_a_folder_is_described(tmp_path):
 
 def test_a_known_set_is_described(shared_data, monkeypatch):
     monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
-    outcome = call("data", "info", "karate_club")
+    outcome = call("data", "check", "karate_club")
     assert (outcome.code, outcome.err) == (0, "")
     for words in ("karate_club", "34", "78", "4.59"):
         assert words in outcome.out
@@ -100,12 +100,12 @@ def test_a_known_name_is_the_data_set(tmp_path, monkeypatch, shared_data, name):
     monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
     monkeypatch.chdir(tmp_path)
     write_graph(tmp_path / name)
-    outcome = call("data", "info", name)
+    outcome = call("data", "check", name)
     assert outcome.code == 0
     assert rows(outcome.out)["nodes"] == ["34"]
     said = f"{name} is the data set, not the folder {name} here; write ./{name} for that"
     assert outcome.err == f"lgdgcn: warning: {said}\n"
-    outcome = call("data", "info", f"./{name}")
+    outcome = call("data", "check", f"./{name}")
     assert (outcome.code, outcome.err) == (0, "")
     assert rows(outcome.out)["nodes"] == ["24"]
 
@@ -140,7 +140,7 @@ def test_info_shows_the_split_that_training_draws(tmp_path):
     for split in ("train", "val", "test"):
         nodes = nodes.replace(f",{split}\n", "\n")
     (graph / "nodes.csv").write_text(nodes.replace(",split", ""))
-    outcome = call("data", "info", graph)
+    outcome = call("data", "check", graph)
     assert outcome.code == 0
     data = GraphSource(str(graph)).load()
     sizes = " / ".join(str(int(data[mask].sum())) for mask in MASKS)
@@ -152,7 +152,7 @@ def test_info_says_why_a_graph_cannot_be_trained_on(tmp_path):
     graph = write_graph(tmp_path / "graph")
     nodes = (graph / "nodes.csv").read_text()
     (graph / "nodes.csv").write_text(nodes.replace(",train\n", ",\n"))
-    outcome = call("data", "info", graph)
+    outcome = call("data", "check", graph)
     assert (outcome.code, outcome.err) == (0, "")
     assert rows(outcome.out)["train / validation / test"] == ["0 / 9 / 6"]
     assert "cannot be trained on:" in outcome.out

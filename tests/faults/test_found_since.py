@@ -331,7 +331,7 @@ def at_home(tmp_path, monkeypatch) -> Path:
 def test_fault_46_a_data_sets_name_means_the_data_set(at_home):
     """A folder of the same name does not win over a data set; written ./NAME it is taken."""
     saved(at_home / "karate_club")
-    named, path = (call("data", "info", name) for name in ("karate_club", "./karate_club"))
+    named, path = (call("data", "check", name) for name in ("karate_club", "./karate_club"))
     assert (named.code, path.code) == (0, 0)
     assert re.search(r"nodes\s+18\b", named.out)
     assert re.search(r"nodes\s+12\b", path.out)

@@ -262,17 +262,16 @@ def unusable(folder: Path) -> list[Path]:
         ("explore", "lgdgcn.commands.explore.payload"),
         ("predict", "lgdgcn.train.trained.TrainedModel.__call__"),
         ("tune", "lgdgcn.commands.tune.search"),
-        ("bench", "lgdgcn.commands.bench.run"),
-        ("reproduce", "lgdgcn.commands.reproduce.train_cells"),
+        ("reproduce", "lgdgcn.reproduce.runs.train_cells"),
     ],
-    ids=["train", "measure", "explore", "predict", "tune", "bench", "reproduce"],
+    ids=["train", "measure", "explore", "predict", "tune", "reproduce"],
 )
 def test_fault_28_a_place_that_cannot_be_written_is_found_at_the_start(
     mine, tmp_path, monkeypatch, verb, work
 ):
     """An unusable --out is refused before the work, for every verb that has one."""
     monkeypatch.setattr(work, None)  # to begin the work would be an internal error
-    about = {"train": [GRAPH], "tune": [GRAPH, "--model", "mlp"], "bench": ["--size", 2000]}
+    about = {"train": [GRAPH], "tune": [GRAPH, "--model", "mlp"]}
     about["reproduce"] = ["table1", "--quick"]
     for place in unusable(tmp_path):
         outcome = call(verb, *about.get(verb, [mine[1]]), "--out", place)

@@ -351,7 +351,7 @@ FAILURES: dict[str, BaseException] = {
 def failure(world: World, what: str) -> None:
     """What ``lgdgcn data list`` runs into."""
     listing = mock.Mock(side_effect=FAILURES[what])
-    world.enter(mock.patch("lgdgcn.commands.data.list_sets", listing))
+    world.enter(mock.patch("lgdgcn.cli.data.available", listing))
 
 
 @preparation

@@ -5,8 +5,7 @@ import subprocess
 import sys
 
 import pytest
-
-from lgdgcn.data.scale_graph import write_scale_graph
+from graphs import write_scale_graph
 
 SMALL, LARGE = 50_000, 450_000
 MOST = 32  # bytes for every node more; scores of 16 classes take 64, one-hot classes 128
@@ -17,7 +16,7 @@ import sys
 import torch
 from pathlib import Path
 from lgdgcn.commands import predict_large
-from lgdgcn.commands.scale_worker import Memory
+from measuring import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data import labels
 from lgdgcn.data.packed import PackedGraph
@@ -57,7 +56,7 @@ def test_training_and_prediction_hold_nothing_for_every_node(tmp_path):
     exact = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD, *folders],
-        env={**os.environ, **exact},
+        env={**os.environ, **exact, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=True,

@@ -1,15 +1,16 @@
 """Units found step by step for all nodes are those of the network on the whole graph."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 import torch
+from graphs import write_scale_graph
 from torch.testing import assert_close
 
 from lgdgcn.config import Settings
 from lgdgcn.data.features import sparse_features
-from lgdgcn.data.scale_graph import write_scale_graph
 from lgdgcn.models import build
 from lgdgcn.train import hop_table, unit_table
 from lgdgcn.train.graph_rows import GraphRows
@@ -70,7 +71,7 @@ def test_sparse_features_and_tables_in_files(monkeypatch, tmp_path):
 
 CHILD = """
 import sys
-from lgdgcn.commands.scale_worker import Memory
+from measuring import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.models import build
@@ -97,7 +98,11 @@ def test_memory_does_not_grow_with_the_graph_but_for_mapped_files(tmp_path):
         folders.append(str(tmp_path / f"{nodes}"))
         write_scale_graph(folders[-1], nodes, 2 * nodes, features=8)
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, *folders], capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD, *folders],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     small, large = map(int, done.stdout.split())
     table = (80_000 - 16_000) * 128 * 4  # of which several are held

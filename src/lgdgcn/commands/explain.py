@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lgdgcn.cli.train_edges import check_edges_device, load_edges
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, print_warning
 from lgdgcn.commands.finished_run import open_run, source_of
 from lgdgcn.commands.large import large_graph
-from lgdgcn.commands.train_edges import check_edges_device, load_edges
 from lgdgcn.edges.explain import Explainer
 from lgdgcn.edges.explain_reasons import ReasonExplainer
 from lgdgcn.edges.explained import ONE_SEED, ExplainedGraph

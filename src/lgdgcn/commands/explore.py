@@ -35,7 +35,7 @@ def explore(
 ) -> None:
     """Write the page of a run, or of the part of its graph that is chosen."""
     if RunFolder(run).reasons.is_file():
-        for option, value in (("node", node), ("label", label), ("hops", hops)):
+        for option, value in (("node", node), ("class", label), ("hops", hops)):
             if value is not None:
                 raise InputError(
                     f"--{option} is for runs of nodes, and {run} is of --task edges; leave it out"

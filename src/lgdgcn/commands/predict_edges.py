@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from lgdgcn.cli.train_edges import check_edges_device, load_edges
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.finished_run import checked_target, source_of, told_before
-from lgdgcn.commands.train_edges import check_edges_device, load_edges
 from lgdgcn.edges import EdgeReasons
 from lgdgcn.edges.of_graph import known_types, unknown_edges
 from lgdgcn.edges.store import load_reasons

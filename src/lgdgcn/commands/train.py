@@ -38,13 +38,11 @@ from lgdgcn.config import (
     default_variant,
     from_toml,
     merge,
-    parse_assignments,
     preset,
     resolve,
     to_toml,
     with_fitting_width,
 )
-from lgdgcn.data.catalogue import is_known
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
@@ -87,7 +85,7 @@ def train(
     *,
     model: str,
     seeds: int,
-    assignments: list[str],
+    given: Result,
     config: Path | None,
     device: str,
     folder: Path | None,
@@ -97,8 +95,6 @@ def train(
     budget: str | None,
 ) -> None:
     """Train a model and, on the same graph, those it is compared with; print the table."""
-    if seeds < 1:
-        raise InputError(f"--seeds is {seeds}; give at least 1")
     for name, known in [(model, (*MODELS,)), *((one, (*MODELS, *VARIANTS)) for one in compare)]:
         if name not in known:
             raise InputError(f"model is {name!r}; choose from {', '.join(known)}")
@@ -107,7 +103,6 @@ def train(
     seconds_of(budget)  # refuses what is no time
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other; leave out one of them")
-    given = parse_assignments(assignments)
     own = _own_settings(config, given, model, resume)
     set_threads()
     keep_freed_memory()  # on every rank: all wait for the slowest
@@ -168,7 +163,6 @@ def _lead(
 
     Of its own settings, ``given`` are those of the command line; others are of a file.
     """
-    _check_there(source)
     path = folder or default_folder(source.name, model, own.get("variant"), resume)
     run = RunFolder(path, resume=resume, overwrite=overwrite)
     beside = {other: run.compared(other) for other in compare}
@@ -251,13 +245,6 @@ def _lead(
         said = "no baseline stands beside it; --budget 1m trains the best of several"
         out.print(f"{said}, --compare gcn the one you name", soft_wrap=True)
     out.print(f"run folder: {path}", soft_wrap=True)
-
-
-def _check_there(source: GraphSource) -> None:
-    """Let a graph that does not exist be the first complaint: run folders do not matter then."""
-    there = os.path.isdir(source.dataset) if source.is_folder else is_known(source.name)
-    if not there:
-        source.load()  # which says what is missing
 
 
 def _loader_of_whole(source: GraphSource, name: str) -> Callable[[int], Data]:

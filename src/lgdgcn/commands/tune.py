@@ -9,8 +9,8 @@ from typing import Any
 
 import optuna
 
+from lgdgcn.cli.trial_table import SHOWN, rows_of_settings, trial_progress
 from lgdgcn.commands.console import out, percent, print_table
-from lgdgcn.commands.trial_table import SHOWN, rows_of_settings, trial_progress
 from lgdgcn.config import (
     AUTO,
     auto_scaling,
@@ -60,13 +60,6 @@ def tune(
     """Search, train the finalists again, write the preset and the plots, print the table."""
     if model not in MODELS:
         raise InputError(f"model is {model!r}; choose from {', '.join(MODELS)}")
-    if seeds < LEAST_SEEDS:
-        raise InputError(
-            f"--seeds is {seeds}; one lucky seed must not win, give at least {LEAST_SEEDS}"
-        )
-    for name, value in (("trials", trials), ("workers", workers)):
-        if value < 1:
-            raise InputError(f"--{name} is {value}; give at least 1")
     if folder is not None:
         check_folder(folder)
     if storage is not None:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lgdgcn.config import parse_assignments
-from lgdgcn.data.catalogue import is_known
-from lgdgcn.data.packed.manifest import is_packed
+from lgdgcn.data.catalogue import info, is_known
 from lgdgcn.errors import InputError, LGDWarning
 
 if TYPE_CHECKING:  # what reads graphs takes memory, of which packing one has little
@@ -67,6 +66,8 @@ class GraphSource:
     @property
     def is_packed(self) -> bool:
         """Whether the folder is a packed graph (:mod:`lgdgcn.data.packed`)."""
+        from lgdgcn.data.packed import is_packed
+
         return self.is_folder and is_packed(self.dataset)
 
     @property
@@ -98,6 +99,16 @@ class GraphSource:
         usual = GraphSource("")
         chosen = {key: getattr(self, key) for key in ("split", "features", "ignore", "label", "id")}
         return {key: value for key, value in chosen.items() if value != getattr(usual, key)}
+
+    def check_there(self) -> None:
+        """Refuse a graph that does not exist, before anything is imported that reads graphs."""
+        if not self.is_folder:
+            info(self.name)
+            self._options()
+        elif not os.path.isdir(self.dataset):
+            found = "is a file" if os.path.exists(self.dataset) else "does not exist"
+            place = str(Path(self.dataset))[:200]
+            raise InputError(f"{place} {found}; give a folder with edges.csv and nodes.csv")
 
     def elsewhere(self, dataset: str) -> "GraphSource":
         """Another graph read in the same way, as far as it is of the same kind."""

@@ -32,7 +32,7 @@ def shown_part(
         InputError: There is no such node or label.
     """
     if node is not None and label is not None:
-        raise InputError("--node and --label choose different nodes; leave out one of them")
+        raise InputError("--node and --class choose different nodes; leave out one of them")
     if hops < 1:
         raise InputError(f"--hops is {hops}; give at least 1")
     rows, asked = graph.rows, node is not None or label is not None
@@ -77,9 +77,9 @@ def _labelled(graph: WholeGraph, label: str) -> Tensor:
     names = [str(name) for name in graph.classes]
     if label not in names:
         some = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-        raise InputError(f"--label: no label is {label[:60]!r}; choose from {some}")
+        raise InputError(f"--class: no label is {label[:60]!r}; choose from {some}")
     number = names.index(label)
     nodes = ((y == number) if y.dim() == 1 else (y[:, number] > 0)).nonzero().squeeze(1)
     if not len(nodes):
-        raise InputError(f"--label: no node has the label {label[:60]!r}")
+        raise InputError(f"--class: no node has the label {label[:60]!r}")
     return nodes

@@ -1,10 +1,11 @@
-"""Measure one row of ``lgdgcn bench --scale``, given as JSON, and print it as JSON."""
+"""Measure one row of ``lgdgcn bench --scale`` of a tree that has it, given as JSON."""
 
 import json
 import sys
 import warnings
 
 from lgdgcn.commands.scale_worker import measure
+
 from lgdgcn.errors import InputError
 
 warnings.simplefilter("ignore")

@@ -91,7 +91,17 @@ class Change:
 
 # In the order of the commits. An example, of a commit that gives edges a verb of their own:
 # Change("src/lgdgcn/cli/edges.py", {"edges": "edges {graph} --out {run} --seeds {seeds}"})
-CHANGES: tuple[Change, ...] = ()
+CHANGES: tuple[Change, ...] = (
+    Change(
+        "benchmarks/step.py",  # measurements are no part of the package
+        {
+            "a step": "{tree}/benchmarks/step.py --row {json}",
+            "row of ours": "ours",
+            "row of 64 of ours": "ours-population-64",
+            "a scale row": "{tree}/benchmarks/scale.py --row {json}",
+        },
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,7 @@ class Spelling:
 
     words: Mapping[str, str]
     renamed: Mapping[str, str]
+    tree: Path = Path()
 
     @classmethod
     def of(cls, tree: Path, changes: tuple[Change, ...] = CHANGES) -> "Spelling":
@@ -109,12 +120,14 @@ class Spelling:
             if change.is_in(tree):
                 words |= change.words
                 renamed |= change.renamed
-        return cls(words, renamed)
+        return cls(words, renamed, tree)
 
     def command(self, *names: str, **values: object) -> list[str]:
         """The words of some entries, one after the other."""
         return [
-            word.format(here=HERE, **values) for name in names for word in self.words[name].split()
+            word.format(here=HERE, tree=self.tree, **values)
+            for name in names
+            for word in self.words[name].split()
         ]
 
     def file(self, run: Path, name: str, **values: object) -> Path:

@@ -1,1 +1,0 @@
-"""Measuring a training step: rows side by side, each in a process of its own."""

@@ -1,0 +1,175 @@
+"""``lgdgcn train`` in batches of nodes: asked for, or because not all of them fit."""
+
+import json
+import tomllib
+import warnings
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from cli.conftest import write_graph
+from cli.runner import GRAPH, call, result_of, train
+from lgdgcn.commands import batching
+from lgdgcn.commands import train as training
+from lgdgcn.data.packed import PackedWriter
+from lgdgcn.data.packed.whole import write_arrays
+from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import LGDWarning
+from lgdgcn.train.memory import TooLargeError
+
+BATCHES = ("--batch-size", 50)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A user's graph of tables, and the same graph packed."""
+    tables, packed = write_graph(tmp_path / "tables"), tmp_path / "graph.lgd"
+    with PackedWriter(packed) as writer:
+        writer.finish(write_arrays(GraphSource(str(tables)).load(), writer))
+    return tables, packed
+
+
+def settings_of(run):
+    return tomllib.loads((run / "config.toml").read_text())["settings"]
+
+
+def test_a_run_in_batches_is_a_run_as_any_other(tmp_path):
+    run = tmp_path / "run"
+    assert train(run, *BATCHES, epochs=3).code == 0
+    assert settings_of(run)["batch_size"] == 50
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert call("predict", run).code == 0
+    again = train(run, *BATCHES, "--resume", epochs=3)
+    assert again.code == 0
+    assert "LGD-GCN" in again.out
+
+
+def test_packed_and_tables_give_the_same_run(folder, tmp_path):
+    runs = []
+    for graph in folder:
+        run = tmp_path / f"run-{graph.name}"
+        outcome = call("train", graph, "--epochs", 2, "--batch-size", 10, "--out", run)
+        assert outcome.code == 0, outcome
+        runs.append(result_of(run)["runs"])
+        assert call("predict", run).code == 0
+    assert runs[0] == runs[1]
+
+
+def test_models_that_need_all_nodes_are_compared_on_the_whole_graph(folder, tmp_path, monkeypatch):
+    options = ["--epochs", 2, "--batch-size", 10, "--budget", "none", "--compare", "gcn"]
+    scores = []
+    for graph in folder:
+        run = tmp_path / f"run-{graph.name}"
+        outcome = call("train", graph, *options, "--out", run)
+        assert outcome.code == 0, outcome
+        scores.append([result_of(one)["runs"] for one in (run, run / "compared" / "gcn")])
+    assert scores[0] == scores[1]
+    monkeypatch.setattr(batching, "memory_of_whole", lambda graph: 1 << 60)
+    outcome = call("train", folder[1], *options, "--out", tmp_path / "none")
+    outcome.refused_last("--compare gcn needs all nodes", "does not fit into memory")
+    assert not (tmp_path / "none").exists()
+
+
+def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatch):
+    def refuse(*_, nodes=None):
+        if nodes is None:
+            raise TooLargeError("training on 24 nodes would take about 9 GiB; lower something")
+
+    monkeypatch.setattr("lgdgcn.commands.batching.check_memory", refuse)
+    run = tmp_path / "run"
+    outcome = call("train", folder[0], "--epochs", 2, "--out", run, "--set", "structure=both")
+    assert outcome.code == 0, outcome
+    said = outcome.out.splitlines()
+    assert (
+        "training on 24 nodes would take about 9 GiB: trained in batches of 8,192 nodes "
+        "(--batch-size)" in said
+    )
+    assert not any("left out" in line for line in said)
+    assert settings_of(run)["structure"] == "both"
+    # a model that cannot be trained so is refused as it was
+    other = call("train", folder[0], "--model", "gcn", "--out", tmp_path / "gcn")
+    assert other.refused("9 GiB", "lower something")
+
+
+def test_what_cannot_be_trained_in_batches_is_refused_before_anything_is_written(tmp_path):
+    for options, word in (
+        (("--model", "gcn"), "batch_size is a setting of lgdgcn-sharp, not of gcn"),
+        (("--variant", "paper"), "lgdgcn-sharp, not of lgdgcn-paper"),
+        (("--set", "latent_graph=true"), "latent_graph"),
+    ):
+        run = tmp_path / "run"
+        assert call("train", GRAPH, *BATCHES, *options, "--out", run).refused(word)
+        assert not run.exists()
+
+
+@pytest.mark.parametrize(("size", "parts"), [(1, 2), (50, 30), (5, 5)])
+def test_parts_without_nodes_are_refused(folder, tmp_path, size, parts):
+    """24 nodes: more parts than nodes, in every step or in the last ones."""
+    options = ["--batch-size", size, "--set", f"batch_parts={parts}", "--out", tmp_path / "run"]
+    call("train", folder[1], *options).refused_last("24 nodes in", f"{parts} parts", "leave some")
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", 15)
+    outcomes, chosen = [], []
+    for graph in folder:
+        run = tmp_path / f"run-{graph.name}"
+        words = ("train", graph, "--epochs", 2, "--batch-size", 10, "--out", run, "--budget", "1m")
+        outcomes.append(call(*words))
+        assert outcomes[-1].code == 0, outcomes[-1]
+        chosen.append(settings_of(run))
+        assert chosen[-1]["batch_size"] == 10
+        found = result_of(run)["portfolio"]
+        assert found["sample"] == 15
+        assert len(found["validation"]) > 5
+        assert call(*words, "--resume").code == 0
+    assert chosen[0] == chosen[1]
+    assert "tried on validation, on a sample of 15 nodes" in outcomes[0].out
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [(1, 1000.0), (2, 30.0)])
+def test_other_ranks_do_not_wait_longer_than_they_may(ranks, expected, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setenv("LGDGCN_RANK_TIMEOUT", "60")
+    monkeypatch.setattr(training.Ranks, "current", lambda: SimpleNamespace(size=ranks))
+    monkeypatch.setattr(
+        training, "choose_settings", lambda *_, seconds, stop: asked.append(seconds)
+    )
+    data = Data(val_mask=torch.zeros(3, dtype=torch.bool))
+    training._search([], data, torch.device("cpu"), 1000.0, 1.0, None)
+    assert asked == [expected]
+    assert ("searched for 30 s" in capsys.readouterr().out) == (ranks > 1)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_first_of_several_ranks_warns(is_first, monkeypatch):
+    ranks = SimpleNamespace(size=2, is_first=is_first, end=lambda: None)
+    monkeypatch.setattr(batching.Ranks, "start", lambda device: ranks)
+    monkeypatch.setattr(batching.out, "quiet", False)
+    with (
+        warnings.catch_warnings(record=True) as told,
+        batching.several_ranks("cpu", {"batch_parts": 2}, []),
+    ):
+        warnings.warn("one class is missing", LGDWarning, stacklevel=1)
+    assert len(told) == is_first
+
+
+def test_every_rank_keeps_freed_memory(monkeypatch):
+    """One that does not is slower, and all wait for it."""
+    done = []
+    ranks = SimpleNamespace(size=2, is_first=False, check_same=lambda facts: None)
+
+    @contextmanager
+    def second_rank(*arguments):
+        yield ranks, torch.device("cpu")
+
+    monkeypatch.setattr(training, "several_ranks", second_rank)
+    monkeypatch.setattr(training, "keep_freed_memory", lambda: done.append("kept"))
+    monkeypatch.setattr(training, "follow", lambda *arguments: done.append("followed"))
+    call("train", "synthetic:nodes=50")
+    assert done == ["kept", "followed"]

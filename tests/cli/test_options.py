@@ -1,0 +1,163 @@
+"""No option is accepted that would have no effect: the error names it, and what speaks against."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import typer
+
+from cli.conftest import write_graph
+from cli.runner import GRAPH, call, content, train
+from cli.test_train_edges import untyped  # noqa: F401 - a fixture
+from lgdgcn.cli import app
+from lgdgcn.cli.options import GraphOptions, assigned, features_of
+from lgdgcn.cli.train_edges import OF_EDGES
+from lgdgcn.config import from_toml
+from lgdgcn.errors import InputError
+
+_TOP = typer.main.get_command(app).commands
+VERBS = {(name,): verb for name, verb in _TOP.items() if name != "data"}
+VERBS |= {("data", name): verb for name, verb in _TOP["data"].commands.items()}
+OPTIONS = [
+    (verb, param)
+    for verb, command in VERBS.items()
+    for param in command.params
+    if param.param_type_name == "option" and not param.is_eager
+]
+OF_BOTH = {*OF_EDGES, *(field.name for field in dataclasses.fields(GraphOptions))}
+OF_NODES = [param for verb, param in OPTIONS if verb == ("train",) and param.name not in OF_BOTH]
+
+
+def given(param):
+    """An option with what it needs behind it; 1 is a value for all but a few of them."""
+    return [param.opts[0], *([] if param.is_flag else ["1"] * param.nargs)]
+
+
+@pytest.mark.parametrize(
+    ("verb", "param"),
+    [one for one in OPTIONS if not one[1].multiple],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value.opts[0],
+)
+def test_an_option_is_given_once(verb, param):
+    name = param.opts[0]
+    needed = [str(one.name) for one in VERBS[verb].params if one.required]
+    call(*verb, *needed, *given(param) * 2).refused(f"{name} is given 2 times; leave out all but")
+
+
+@pytest.mark.parametrize("param", OF_NODES, ids=lambda param: param.opts[0])
+def test_what_is_of_nodes_is_refused_with_edges(tmp_path, param):
+    outcome = call("train", GRAPH, "--task", "edges", "--out", tmp_path / "run", *given(param))
+    outcome.refused(f"{param.opts[0]} is of --task nodes; leave it out with --task edges")
+    assert not content(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        # more are in golden/records/refusals.txt, "Options without effect"
+        (["--set", "lr=1", "--set", "lr=2"], ["lr is set twice, to 1 and to 2; leave out one"]),
+        (
+            ["--set", "scaling=standard", "--set", "normalize_features=true"],
+            ["normalize_features = true means scaling = rows, and scaling is standard"],
+        ),
+        (["--factors", "auto", "--set", "free_share=0.2"], ["factors = auto finds free_share"]),
+        (["--features", " ,"], ["--features names nothing"]),
+        (["--model", "grand", "--batch-size", 0], ["batch_size", "not of grand"]),
+        (["--set", "fan_out=4"], ["fan_out is used only with batch_size > 0"]),
+        (["--set", "hops=4", "--set", "encoder_layers=2"], ["hops is used only with encoder_chan"]),
+    ],
+    ids=lambda one: " ".join(map(str, one))[:60],
+)
+def test_training_refuses_what_it_would_not_use(tmp_path, monkeypatch, args, words):
+    monkeypatch.chdir(tmp_path)
+    call("train", GRAPH, *args, "--out", "run").refused(*words)
+    assert not content(tmp_path)
+
+
+def test_options_and_settings_together():
+    given = assigned(["dropout=0.1", "space=true"], epochs=3, factors="auto", metric=None)
+    assert given == {"dropout": 0.1, "space": True, "epochs": 3, "factors": "auto"}
+    with pytest.raises(InputError, match="--batch-size 3 and --set batch_size=4 are one setting"):
+        assigned(["batch_size=4"], batch_size=3)
+    assert features_of([" degree", "text:a"]) == " degree,text:a"
+
+
+def test_a_baseline_may_have_any_width(tmp_path):
+    """The factors, which it does not have, need not divide it."""
+    args = ["--model", "gcn", "--set", "num_layers=2", "--set", "hidden_channels=9"]
+    assert train(tmp_path / "run", *args, epochs=1).code == 0
+    assert from_toml(tmp_path / "run/config.toml")["hidden_channels"] == 9
+
+
+def test_what_is_set_wins_over_the_file_and_the_width_follows_the_factors(tmp_path):
+    (tmp_path / "mine.toml").write_text("hidden_channels = 12\nlr = 0.5")
+    args = ["train", GRAPH, "--epochs", 1, "--config", tmp_path / "mine.toml"]
+    assert call(*args, "--set", "lr=0.25", "--out", tmp_path / "run").code == 0
+    used = from_toml(tmp_path / "run/config.toml")
+    assert (used["hidden_channels"], used["lr"], used["epochs"]) == (12, 0.25, 1)
+    wide = ["train", GRAPH, "--epochs", 1, "--factors", 5, "--out", tmp_path / "wide"]
+    outcome = call(*wide)
+    said = "lgdgcn: warning: hidden_channels is 65 instead of 64, which 5 factors do not divide\n"
+    assert (outcome.code, outcome.err) == (0, said)
+    assert from_toml(tmp_path / "wide/config.toml")["hidden_channels"] == 65
+    assert call(*wide, "--resume").code == 0  # the same settings
+
+
+def test_the_settings_of_a_run_train_it_again_and_no_other_model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for model in ("gcn", "grand", "lgdgcn"):
+        assert train(Path(model), "--model", model, epochs=1).code == 0
+        again = ["--model", model, "--config", f"{model}/config.toml"]
+        assert call("train", GRAPH, *again, "--out", f"{model} again").code == 0
+        same = [from_toml(Path(run) / "config.toml") for run in (model, f"{model} again")]
+        assert same[0] == same[1]
+    other = ["--model", "gcn", "--config", "lgdgcn/config.toml", "--out", "other"]
+    call("train", GRAPH, *other).refused("is a setting of lgdgcn and disengcn, not of gcn")
+    own = ["--config", "lgdgcn/config.toml", "--out", "other"]  # which says latent_graph = false
+    call("train", GRAPH, *own, "--set", "k=8").refused("k is used only with latent_graph = true")
+    assert call("train", GRAPH, *own, "--set", "latent_graph=true", "--set", "k=8").code == 0
+
+
+def test_what_is_true_anyway_may_be_said(untyped, tmp_path):  # noqa: F811
+    _, run, _ = untyped
+    for device in ("cpu", "auto"):
+        assert call("explain", run, "--device", device).code == 0
+        out = ["--out", tmp_path / "edges.csv"]
+        assert call("predict", run, "--edges", *out, "--device", device).code == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        (["explain"], []),
+        (["explore"], []),
+        (["predict", "--edges"], []),
+    ],
+    ids=" ".join,
+)
+def test_reasons_of_edges_are_of_the_cpu(untyped, verb, words, monkeypatch):  # noqa: F811
+    _, run, _ = untyped
+    call(*verb, run, "--device", "banana").refused("device is 'banana'")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    call(*verb, run, "--device", "cuda").refused("device is 'cuda', but reasons of edges", "CPU")
+
+
+def test_a_page_of_edges_has_no_part_to_choose(untyped):  # noqa: F811
+    for args in (["--node", "n3"], ["--class", "a"], ["--hops", 2]):
+        call("explore", untyped[1], *args).refused(
+            f"{args[0]} is for runs of nodes", "--task edges"
+        )
+
+
+def test_packing(tmp_path):
+    folder, out = write_graph(tmp_path / "graph"), ["--out", tmp_path / "graph.lgd"]
+    call("data", "pack", folder, *out, "--split", "random").refused("--split random is for named")
+    call("data", "pack", folder, *out, "--ignore", "f1", "--like", "run").refused("--like reads")
+    call("data", "pack", folder, *out, "--ignore", "f1", "--ignore", "f2", "--ignore", "f3",
+         "--half").refused("--half is for dense features")  # fmt: skip
+    assert not (tmp_path / "graph.lgd").exists()
+
+
+def test_methods_for_edges_are_of_the_cpu(monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    call("reproduce", "edges", "--device", "cuda").refused("methods for edges are run on the CPU")

@@ -1,0 +1,316 @@
+"""``lgdgcn train --task edges``, and ``lgdgcn predict --edges`` of what it has found."""
+
+import csv
+import json
+import re
+import tomllib
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.image import imread
+
+from cli.runner import call, content, rows
+from edges.planted import activity_graph
+from lgdgcn.cli import train_edges
+from lgdgcn.data.source import GraphSource
+
+HOSTILE = ["</script>[b]", "=1+1"]  # in the order of the alphabet
+IDS = [f"n{number}" for number in range(150)]
+A, B = activity_graph(sizes=(50, 40))[0][:, 0]
+IDS[A], IDS[B] = "=cmd|' /C calc'!A0", "naïve, “quoted”"
+
+
+def write(folder, share=None, types=HOSTILE, pairs=None, nodes=False):
+    """A planted graph; with a share, that share of the edges has a type in edges.csv."""
+    ends, true = activity_graph(sizes=(50, 40))
+    ends, true = ends[:, :pairs], true[:pairs]
+    shown = np.random.default_rng(0).random(len(true)) < (share or 0)
+    folder.mkdir(parents=True)
+    with (folder / "edges.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["source", "target", *(["type"] if share is not None else [])])
+        for (a, b), row, known in zip(ends.T, true, shown, strict=True):
+            named = [name for name, has in zip(types, row, strict=True) if has and known]
+            writer.writerow([IDS[a], IDS[b], *([";".join(named)] if share is not None else [])])
+    if nodes:
+        (folder / "nodes.csv").write_text("id,f\n" + "".join(f"n{i},{i % 7}\n" for i in range(4)))
+    return folder
+
+
+def read(file):
+    with file.open(newline="", encoding="utf-8") as lines:
+        return list(csv.DictReader(lines))
+
+
+def unguarded(cell):
+    return cell.removeprefix("'")
+
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory):
+    home = tmp_path_factory.mktemp("typed")
+    graph = write(home / "graph", share=0.5)
+    return graph, home / "run", call("train", graph, "--task", "edges", "--out", home / "run")
+
+
+@pytest.fixture(scope="module")
+def untyped(tmp_path_factory):
+    home = tmp_path_factory.mktemp("untyped")
+    graph = write(home / "graph")
+    return graph, home / "run", call("train", graph, "--task", "edges", "--out", home / "run")
+
+
+def test_types_are_named_and_measured_on_held_back_ones(typed):
+    _, run, outcome = typed
+    assert (outcome.code, outcome.err) == (0, "")
+    assert {*HOSTILE} <= rows(outcome.out).keys()
+    assert "2 activities of nodes (log-likelihood of held-out edges:" in outcome.out
+    assert "edges of known type were held back; on the " in outcome.out
+    result = json.loads((run / "result.json").read_text())
+    assert [row["name"] for row in result["reasons"]] == HOSTILE
+    assert sum(row["share"] for row in result["reasons"]) == pytest.approx(1, abs=1e-5)
+    [held] = result["held_back"]
+    assert held["pairs"] == round(0.2 * sum(row["known"] != "" for row in predicted(run)))
+    assert held["accuracy"] > 0.8
+    assert held["calibration_error"] < 0.25
+    config = tomllib.loads((run / "config.toml").read_text())
+    assert (config["run"]["task"], config["settings"]["factors"]) == ("edges", "auto")
+
+
+def predicted(run, *args):
+    outcome = call("predict", run, "--edges", *args)
+    assert (outcome.code, outcome.err) == (0, ""), outcome
+    return read(run / "predictions-edges.csv")
+
+
+def test_predicted_types_beside_the_known_ones(typed):
+    graph, run, _ = typed
+    table, given = predicted(run), read(graph / "edges.csv")
+    known = {frozenset((row["source"], row["target"])): row["type"] for row in given}
+    columns = ["source", "target", "type", "probability", "second", "second_probability", "known"]
+    assert list(table[0]) == columns
+    found = {
+        frozenset((unguarded(row["source"]), unguarded(row["target"]))): unguarded(row["known"])
+        for row in table
+    }
+    assert found == known
+    answers = [row for row in table if row["type"] != "unknown"]
+    assert {unguarded(row["type"]) for row in answers} == set(HOSTILE)
+    for row in answers:
+        first, second = float(row["probability"]), float(row["second_probability"])
+        assert first >= second
+        assert first + second == pytest.approx(1, abs=2e-6)
+        assert {unguarded(row["type"]), unguarded(row["second"])} == set(HOSTILE)
+    for row in table:
+        if row["type"] == "unknown":
+            assert row["known"] == row["probability"] == row["second"] == ""
+    single = [row for row in answers if row["known"] in ("'=1+1", HOSTILE[0])]
+    assert single
+    assert all(row["type"] == row["known"] for row in single)  # what was given is not contradicted
+
+
+def test_all_probabilities_and_another_file(typed, tmp_path):
+    _, run, _ = typed
+    outcome = call("predict", run, "--edges", "--proba", "--out", tmp_path / "e.csv")
+    assert outcome.code == 0, outcome
+    row = read(tmp_path / "e.csv")[0]
+    assert float(row["p:=1+1"]) + float(row["p:</script>[b]"]) == pytest.approx(1, abs=2e-6)
+
+
+def test_cells_that_a_spreadsheet_would_run_are_guarded(typed):
+    _, run, _ = typed
+    cells = {cell for row in predicted(run) for cell in row.values()}
+    assert {"'=1+1", "'=cmd|' /C calc'!A0"} <= cells
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+
+
+def test_reasons_without_types_and_the_picture_of_their_number(untyped):
+    _, run, outcome = untyped
+    assert (outcome.code, outcome.err) == (0, "")
+    result = json.loads((run / "result.json").read_text())
+    choice = result["choice"]
+    assert choice["num_factors"] == len(result["reasons"]) == 2
+    assert "the fewest within one standard error of the best number, " in outcome.out
+    assert "held back" not in outcome.out
+    assert imread(run / "reasons.png").std() > 0.05
+    table = predicted(run)
+    assert list(table[0])[2:] == ["reason", "probability", "second", "second_probability"]
+    assert {row["reason"] for row in table} <= {"reason 1", "reason 2", "unknown"}
+
+
+def test_a_given_number_of_reasons(untyped, tmp_path):
+    graph, _, _ = untyped
+    args = ["train", graph, "--task", "edges", "--factors", 1, "--out", tmp_path / "run"]
+    args += ["--seeds", 1]
+    outcome = call(*args)
+    assert "one seed: whether others find the same is not known" in outcome.out
+    assert outcome.code == 0, outcome
+    assert "the number was given" in outcome.out
+    assert {(row["second"], row["second_probability"]) for row in predicted(tmp_path / "run")} == {
+        ("", "")
+    }
+    before = content(tmp_path / "run")
+    again = call(*args)
+    assert again.refused("already holds a run: add --overwrite")
+    assert "--resume" not in again.err  # a fit of edges is not gone on with
+    assert content(tmp_path / "run") == before
+    assert call(*args, "--overwrite").code == 0
+    assert not (tmp_path / "run" / "predictions-edges.csv").exists()  # of the run before
+
+
+def test_few_known_types_are_not_measured(tmp_path):
+    graph = write(tmp_path / "graph", share=0.3, pairs=60, types=["a", "b\x1b[31m"])
+    outcome = call("train", graph, "--task", "edges", "--out", tmp_path / "run")
+    assert outcome.code == 0, outcome
+    assert "fewer than 50 edges have a known type" in outcome.out
+    assert "\x1b" not in outcome.out
+
+
+def test_types_that_are_held_back_are_hidden_in_both_directions(typed, monkeypatch):
+    data = train_edges.load_edges(GraphSource(str(typed[0])))
+    types, fitted_with = data.edge_type, []
+
+    def fit(data, *, shown, seed):
+        fitted_with.append(shown)
+        return SimpleNamespace(probability=types / types.sum(1, keepdim=True).clamp(min=1))
+
+    monkeypatch.setattr(train_edges, "fit_graph", fit)
+    scores = [train_edges._measure(data, types, seed)[0] for seed in (0, 1)]
+    assert [one["accuracy"] for one in scores] == [1, 1]  # it is scored on what was hidden
+    for shown, one in zip(fitted_with, scores, strict=True):
+        hidden = (types != shown).any(1)
+        assert hidden.sum() == 2 * one["pairs"]
+        assert not shown[hidden].any()
+        ends = {tuple(edge) for edge in data.edge_index[:, hidden].T.tolist()}
+        assert {(b, a) for a, b in ends} == ends
+    assert not fitted_with[0].equal(fitted_with[1])
+    line = train_edges._measured_line(scores)
+    draws = "held back, mean ± std of 2 draws; on the 29 of one type, in %: accuracy 100.0 ± 0.0"
+    assert draws in line
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--factors", "many"], ["--factors is 'many'", "whole number"]),
+        (["--factors", "0"], ["--factors is '0'"]),
+        (["--seeds", "0"], ["--seeds is 0"]),
+    ],
+)
+def test_wrong_options_are_refused(untyped, tmp_path, args, words):
+    call("train", untyped[0], "--task", "edges", "--out", tmp_path / "run", *args).refused(*words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_graphs_are_refused(typed, tmp_path):
+    train = ["--task", "edges", "--out", tmp_path / "run"]
+    call("train", typed[0], "--factors", 3, *train).refused("2 types of edges are known")
+    one = write(tmp_path / "one", share=0.5, types=["@a", "@a"])
+    call("train", one, *train).refused("'@a' is the only known type")
+    empty = write(tmp_path / "empty", pairs=0, nodes=True)
+    call("train", empty, *train).refused("no edge")
+    assert not (tmp_path / "run").exists()
+
+
+def test_reasons_are_described_and_compared_over_seeds(untyped):
+    graph, run, outcome = untyped
+    assert "agreement with 2 other fits: 100 % where" in outcome.out
+    result = json.loads((run / "result.json").read_text())
+    for row in result["reasons"]:
+        assert len(row["about"]) == 3
+        assert row["stability"]["fits"] == 3
+        assert row["stability"]["stable"]  # they were planted
+    listed = call("explain", run)
+    assert (listed.code, listed.err) == (0, "")
+    assert listed.out.count("agreement of 3 fits") == 2
+    source, target = (read(graph / "edges.csv")[0][end] for end in ("source", "target"))
+    outcome = call("explain", run, "--edge", source, target, "--json")
+    found = json.loads(outcome.out)
+    assert found["edge"] == [source, target]
+    for one in found["factors"]:
+        low, high = one["over_fits"]
+        assert low - 1e-6 <= one["probability"] <= high + 1e-6
+    node = json.loads(call("explain", run, "--node", source, "--json").out)
+    around = {other["id"] for one in node["factors"] for other in one["neighbours"]}
+    rows = [{row["source"], row["target"]} for row in read(graph / "edges.csv")]
+    assert around == {name for ends in rows if source in ends for name in ends - {source}}
+    assert "predicted" not in node  # such a run is about edges only
+
+
+def test_an_edge_of_known_types_is_explained_and_shown(typed):
+    graph, run, outcome = typed
+    assert "agreement with 1 other fit, each without the types" in outcome.out
+    known = next(row for row in read(graph / "edges.csv") if row["type"] == HOSTILE[1])
+    found = json.loads(
+        call("explain", run, "--edge", known["source"], known["target"], "--json").out
+    )
+    assert found["known"] == [HOSTILE[1]]
+    assert {one["name"] for one in found["factors"]} == set(HOSTILE)
+    table = call("explain", run, "--edge", known["source"], known["target"])
+    assert (table.code, table.err) == (0, "")
+    assert "known type: =1+1; other edges of the ends known as" in table.out
+    page = call("explore", run)
+    assert (page.code, page.err) == (0, "")
+    text = (run / "explore.html").read_text(encoding="utf-8")
+    assert "</script>[b]" not in text
+    assert '"noun":"type"' in text
+    assert call("explore", run, "--out", run / "result.json").refused("is a file of a run")
+
+
+def test_types_that_are_held_back_cannot_leak(typed):
+    data = train_edges.load_edges(GraphSource(str(typed[0])))
+    types = data.edge_type
+    of_pair = train_edges.of_pairs(data.edge_index, types)
+    known = np.flatnonzero(of_pair.sum(1))
+    held = np.random.default_rng(0).permutation(known)[: round(0.2 * len(known))]
+    of_pair[held] = of_pair[held[::-1]]  # as the types are drawn, not which are hidden
+    other = torch.from_numpy(of_pair[train_edges.pair_numbers(data.edge_index)])
+    assert not torch.equal(other, types)
+    (scores, first), (changed, second) = (
+        train_edges._measure(data, one, 0) for one in (types, other)
+    )
+    assert np.array_equal(first, second)  # bit for bit
+    assert changed["accuracy"] < scores["accuracy"]  # it was scored on what changed
+
+
+def test_other_verbs_say_what_the_run_is(typed, tmp_path):
+    _, run, _ = typed
+    for args in (["predict", run], ["measure", run]):
+        call(*args).refused("holds reasons of edges", "--edges")
+    call("predict", run, "--edges", "--graph", typed[0]).refused("--graph", "its own edges")
+    call("predict", run, "--edges", "--out", run / "result.json").refused("is a file of a run")
+    call("predict", run, "--edges", "--out", typed[0] / "edges.csv").refused("of the graph")
+
+
+def test_a_graph_that_has_changed_is_refused(tmp_path):
+    graph = write(tmp_path / "graph", pairs=30)
+    assert call("train", graph, "--task", "edges", "--out", tmp_path / "run").code == 0
+    with (graph / "edges.csv").open("a") as file:
+        file.write("n5,n140\n")
+    call("predict", tmp_path / "run", "--edges").refused("is of another graph", "train again")
+
+
+def test_unknown_edges_are_counted_as_unknown_everywhere(tmp_path):
+    draws = np.random.default_rng(0)
+    graph, run = tmp_path / "graph", tmp_path / "run"
+    graph.mkdir()
+    pairs = sorted({tuple(sorted(pair)) for pair in draws.integers(0, 40, (150, 2)).tolist()})
+    lines = [f"{a},{b},{'xy'[draws.integers(2)] if i < 40 else ''}" for i, (a, b) in
+             enumerate(pairs) if a != b]  # fmt: skip
+    (graph / "edges.csv").write_text("source,target,type\n" + "\n".join(lines) + "\n")
+    assert call("train", graph, "--task", "edges", "--out", run).code == 0
+    assert call("predict", run, "--edges", "--out", tmp_path / "p.csv").code == 0
+    table = read(tmp_path / "p.csv")
+    unknown = [row for row in table if row["type"] == "unknown"]
+    assert unknown  # types of noise say nothing
+    node = unknown[0]["source"]
+    found = json.loads(call("explain", run, "--node", node, "--json").out)
+    own = [sum(node in (row["source"], row["target"]) for row in rows) for rows in (unknown, table)]
+    assert sum(one["unknown"] for one in found["factors"]) == own[0]
+    assert sum(len(one["neighbours"]) for one in found["factors"]) == own[1]
+    assert "unknown" in call("explain", run, "--node", node).out
+    told = [one["about"][1] for one in json.loads(call("explain", run, "--json").out)["factors"]]
+    counts = [int(count) for line in told for count in re.findall(r"(\d+) of them unknown", line)]
+    assert sum(counts) == len(unknown)

@@ -1,0 +1,25 @@
+"""Where factors of the sharp variant are not needed, `train` and `measure` say so, once."""
+
+from cli.runner import call, result_of, train
+
+SAID = "factors take under 1 % of the edges; factors="
+MANY = ["--variant", "sharp", "--set", "factors=14", "--set", "hidden_channels=42"]
+
+
+def test_factors_without_edges_are_named(tmp_path):
+    run = tmp_path / "run"
+    trained = train(run, *MANY, "--seeds", 2)
+    measured = call("measure", run)
+    assert (trained.code, measured.code) == (0, 0)
+    (kept,) = [text for text in result_of(run)["warnings"] if SAID in text]
+    assert " of 14 factors take" in kept
+    for outcome in (trained, measured):
+        assert outcome.out.count(f"warning: {kept}") == 1
+    assert 1 <= result_of(run)["factors"]["factor_usage"] < 14
+
+
+def test_the_paper_variant_has_no_free_factors(tmp_path):
+    run = tmp_path / "run"
+    outcome = train(run, "--variant", "paper", *MANY[2:], epochs=2)
+    assert outcome.code == 0
+    assert SAID not in outcome.out

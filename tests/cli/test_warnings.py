@@ -1,0 +1,116 @@
+"""What a run says of its own training, every later command says again, once each."""
+
+import json
+import random
+import shutil
+
+import pytest
+
+from cli.conftest import write_graph
+from cli.runner import call, result_of, train
+from commands.test_explore import page_of
+
+# what the features show, how it is trained, and the sentence that this deserves
+CASES = {
+    "first": (
+        "another class",
+        ["--set", "lr=0.03", "--metric", "average_precision"],
+        "the kept epoch is the first of 12; ",
+    ),
+    "majority": ("nothing", ["--set", "lr=0.003", "--metric", "accuracy"], "nothing was learned; "),
+    "luck": ("nothing", ["--set", "lr=0.03", "--metric", "average_precision"], "may be luck; "),
+    "good": ("the class", ["--set", "lr=0.3", "--set", "factors=1"], ""),
+}
+
+
+def write_classes(folder, shown):
+    """A graph of three classes, one of which has three of five nodes.
+
+    Features show the class, or nothing, or on validation nodes the next class.
+    """
+    folder.mkdir()
+    chance = random.Random(3)
+    names = [("a", "a", "b", "a", "c")[i % 5] for i in range(200)]
+    if shown == "nothing":
+        chance.shuffle(names)
+    rows = ["id,f1,f2,f3,label,split"]
+    for i, name in enumerate(names):
+        split = ("train", "val", "test", "train")[i // 5 % 4]
+        own = "abc".index(name) + (shown == "another class" and split == "val")
+        values = [chance.random() + (shown != "nothing" and own % 3 == c) for c in range(3)]
+        rows.append(",".join([f"n{i}", *(f"{value:.4f}" for value in values), name, split]))
+    (folder / "nodes.csv").write_text("\n".join(rows) + "\n")
+    pairs = [(i, (i + 20) % 200) for i in range(200)]  # of the same split
+    edges = "".join(f"n{a},n{b}\nn{b},n{a}\n" for a, b in pairs)
+    (folder / "edges.csv").write_text("source,target\n" + edges)
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_command_says_it_once(case, quick_measures, tmp_path):
+    shown, settings, sentence = CASES[case]
+    graph, run = write_classes(tmp_path / "graph", shown), tmp_path / "run"
+    outcomes = [
+        train(run, *settings, graph=graph, epochs=12),
+        call("predict", run, "--out", tmp_path / "p.csv"),
+        call("measure", run),
+        call("explore", run),
+    ]
+    assert [outcome.code for outcome in outcomes] == [0, 0, 0, 0], outcomes
+    kept, page = result_of(run)["warnings"], page_of(run / "explore.html")
+    if case == "good":
+        assert kept == page["warnings"] == []
+        assert not any("warning:" in outcome.out for outcome in outcomes)
+        return
+    assert sum(sentence in text for text in kept) == 1
+    assert sum(sentence in text for text in page["warnings"]) == 1
+    for outcome in outcomes[:3]:
+        assert outcome.out.count(sentence) == 1
+        assert outcome.out.count("warning: ") == len(kept)
+
+
+def test_of_several_seeds_only_what_is_said_of_the_kept_one(tmp_path):
+    graph, run = write_classes(tmp_path / "graph", "nothing"), tmp_path / "run"
+    assert train(run, "--set", "lr=1e-9", "--seeds", 3, graph=graph, epochs=12).code == 0
+    result = result_of(run)
+    kept = max(result["runs"], key=lambda one: one["val"])["seed"]
+    told = [text.removeprefix(f"seed {kept}: ") for text in result["warnings"]]
+    told = [text for text in told if not text.startswith("seed ")]
+    assert 0 < len(told) < len(result["warnings"])
+    outcome = call("predict", run, "--out", tmp_path / "p.csv")
+    lines = [line for line in outcome.out.splitlines() if line.startswith("warning: ")]
+    assert lines == [f"warning: {text}" for text in told]
+
+
+def test_a_label_for_every_node_is_said_once(tmp_path):
+    graph, words = write_graph(tmp_path / "graph"), "the label column looks like an identifier: 24"
+    nodes = (graph / "nodes.csv").read_text().splitlines()
+    names = [f"{line},{name}" for name, line in enumerate(nodes[1:])]
+    (graph / "nodes.csv").write_text("\n".join([f"{nodes[0]},number", *names]))
+    assert call("data", "check", graph, "--label", "number").err.count(words) == 1
+    outcome = train(tmp_path / "run", "--label", "number", graph=graph, epochs=2)
+    assert outcome.code == 0
+    assert (outcome.err.count(words), outcome.out.count(words)) == (1, 0)
+    assert [words in said for said in result_of(tmp_path / "run")["warnings"]][:2] == [True, False]
+    predicted = call("predict", tmp_path / "run")
+    assert (predicted.err + predicted.out).count(words) == 1
+
+
+def test_a_strangers_run_does_not_steer_the_terminal(mine, tmp_path):
+    run, hostile = tmp_path / "run", "\x1b]0;title\x07\x9b2J\nrun folder: another"
+    shutil.copytree(mine[1], run)
+    result = json.loads((run / "result.json").read_text())
+    result["warnings"] = [hostile]
+    (run / "result.json").write_text(json.dumps(result))
+    outcome = call("predict", run, "--out", tmp_path / "p.csv")
+    assert "warning: \\x1b]0;title\\x07\\x9b2J run folder: another" in outcome.out.splitlines()
+    assert all(c.isprintable() or c == "\n" for c in outcome.out + outcome.err)
+
+
+def test_a_model_without_results_predicts_without_a_word(tmp_path):
+    graph, run = write_classes(tmp_path / "graph", "nothing"), tmp_path / "run"
+    assert train(run, "--set", "lr=1e-9", "--set", "factors=1", graph=graph, epochs=12).code == 0
+    (run / "result.json").unlink()
+    outcome = call("predict", run, "--out", tmp_path / "p.csv")
+    assert outcome.code == 0
+    assert "warning: " not in outcome.out
