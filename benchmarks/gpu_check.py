@@ -50,7 +50,7 @@ def batches(device: str) -> None:
     from lgdgcn.train.state import Member
     from lgdgcn.train.trained import TrainedModel
 
-    plain = {"variant": "sharp", "space": False, "diversity": False, "latent_graph": False}
+    plain = {"variant": "ours", "space": False, "diversity": False, "latent_graph": False}
     encoder = {"encoder_channels": 8, "hops": 2, "hop_weights": "learned", "iterations": 0}
     kinds = {
         "votes": {"iterations": 2},
@@ -118,7 +118,7 @@ def resume(device: str) -> None:
             return self.asked > 3
 
     data = GraphSource("synthetic:nodes=400").load()
-    for model, variant in (("lgdgcn", "sharp"), ("lgdgcn", "paper"), ("gcn", "")):
+    for model, variant in (("lgdgcn", "ours"), ("lgdgcn", "paper"), ("gcn", "")):
         shipped = preset("synthetic", model, *([variant] if variant else []), multi_label=True)
         settings = resolve({**shipped, "epochs": 60, "patience": 60})
         on = select_device(device)

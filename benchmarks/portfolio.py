@@ -66,7 +66,7 @@ HELD: tuple[Entry, ...] = (
 def architectures(model: str, multi_label: bool) -> list[Entry]:
     """What is tried of a model, as changes of its default; each with every entry of ``held``."""
     if model == "lgdgcn":
-        return [*(_sharp_of_sets() if multi_label else _sharp())]
+        return [*(_ours_of_sets() if multi_label else _ours())]
     if model == "mlp":
         return [{"hidden_channels": width, "num_layers": layers}
                 for width, layers in ((64, 2), (256, 2), (64, 1), (256, 3))]  # fmt: skip
@@ -81,7 +81,7 @@ def architectures(model: str, multi_label: bool) -> list[Entry]:
             for (hops, kind), norm in kinds]  # fmt: skip
 
 
-def _sharp() -> Iterator[Entry]:
+def _ours() -> Iterator[Entry]:
     for norm in (False, True):
         shared: Entry = {"batch_norm": norm}
         for width in (64, 256):
@@ -108,7 +108,7 @@ def _sharp() -> Iterator[Entry]:
         yield {**CONSISTENT, "hops": hops, "hop_weights": "mean", "batch_norm": norm}
 
 
-def _sharp_of_sets() -> Iterator[Entry]:
+def _ours_of_sets() -> Iterator[Entry]:
     yield {}
     yield {"num_layers": 2}
     # edges need not have to do with labels: they weigh as little as for nodes of one label
@@ -338,7 +338,7 @@ def _is_same(entry: Entry, other: Entry) -> bool:
 
 def section(model: str, multi_label: bool) -> str:
     """Name of the tables of a model in ``portfolio.toml``."""
-    name = f"{model}-sharp" if model == "lgdgcn" else model
+    name = f"{model}-ours" if model == "lgdgcn" else model
     return name + ("-multilabel" if multi_label else "")
 
 

@@ -73,9 +73,7 @@ class Work:
     def chosen(self, *, ours: bool) -> Settings:
         """The preset of the data set, on generated graphs Pubmed's."""
         known = self.size in DATASETS
-        shipped = preset(
-            self.size if known else "pubmed", "lgdgcn", "sharp" if ours else "released"
-        )
+        shipped = preset(self.size if known else "pubmed", "lgdgcn", "ours" if ours else "released")
         if ours:
             return resolve(shipped)
         layers = self.layers or (None if known else 1)

@@ -81,7 +81,7 @@ def generate(graph: str, nodes: int, edges: int) -> Row:
 
 def settings_of(batch_size: int) -> Settings:
     """Those of a graph without a preset; every size is to be the same work per node."""
-    shipped = preset("", "lgdgcn", "sharp", multi_label=False)
+    shipped = preset("", "lgdgcn", "ours", multi_label=False)
     return resolve({**shipped, "batch_size": batch_size, "structure": "none"})
 
 

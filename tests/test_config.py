@@ -65,7 +65,7 @@ def test_unknown_key(key, hint):
         ("space", "false", "must be true or false"),
         ("graph", 3, "must be a word"),
         ("graph", "nn", "choose from knn, cknn"),
-        ("variant", "Paper", "choose from paper, released, sharp"),
+        ("variant", "Paper", "choose from paper, released, ours"),
         ("factors", 0, "must be at least 1"),
         ("factors", "Auto", "must be a whole number or auto"),
         ("factors", 4.0, "must be a whole number or auto"),
@@ -97,11 +97,11 @@ def test_wrong_value(key, value, rule):
 def test_hidden_channels_must_be_a_multiple_of_the_factors():
     with pytest.raises(InputError, match="hidden_channels is 64, which 5 factors"):
         check_width(Settings(factors=5))
-    check_width(Settings(factors="auto", variant="sharp"))  # which finds a width, too
+    check_width(Settings(factors="auto", variant="ours"))  # which finds a width, too
 
 
 def test_factors_may_be_found(tmp_path):
-    settings = resolve({"variant": "sharp"}, parse_assignments(["factors=auto"]))
+    settings = resolve({"variant": "ours"}, parse_assignments(["factors=auto"]))
     assert settings.factors == "auto"
     file = tmp_path / "config.toml"
     file.write_text(to_toml("settings", settings.as_dict()) + to_toml("auto_factors", {"free": 1}))
@@ -285,7 +285,7 @@ def test_presets(graph, name, content):
     model, _, variant = name.removesuffix("-multilabel").partition("-")
     multi_label = name.endswith("-multilabel")
     assert model in MODELS
-    assert variant in ("", "paper", "released", "sharp")
+    assert variant in ("", "paper", "released", "ours")
     assert settings.variant == (variant or "paper")
     of = "" if graph == "defaults" else graph
     assert preset(of, model, variant or None, multi_label=multi_label) == content["settings"]
@@ -325,8 +325,8 @@ def test_a_generated_graph_has_the_presets_of_all():
     assert preset("unheard-of", "gcn") == preset("", "gcn") == preset("", "gcn", "released")
 
 
-def test_the_sharp_variant_has_settings_for_any_graph():
-    assert preset("unheard-of", "lgdgcn", "sharp") == preset("", "lgdgcn", "sharp") != {}
+def test_the_ours_variant_has_settings_for_any_graph():
+    assert preset("unheard-of", "lgdgcn", "ours") == preset("", "lgdgcn", "ours") != {}
     assert preset("unheard-of", "lgdgcn", "released") == {}
 
 
@@ -339,12 +339,12 @@ def test_the_literal_space_loss_has_small_weights(graph):
         assert 0 < own["lambda_space"] < 1e-3
 
 
-def test_without_a_variant_lgd_gcn_is_sharp_and_disengcn_the_papers():
+def test_without_a_variant_lgd_gcn_is_ours_and_disengcn_the_papers():
     for graph in ("cora", "synthetic", ""):
         for multi_label in (False, True):
             found = preset(graph, "lgdgcn", multi_label=multi_label)
-            assert found["variant"] == "sharp"
-            assert found == preset(graph, "lgdgcn", "sharp", multi_label=multi_label)
+            assert found["variant"] == "ours"
+            assert found == preset(graph, "lgdgcn", "ours", multi_label=multi_label)
     assert preset("synthetic", "disengcn") == preset("synthetic", "disengcn", "paper") != {}
 
 
@@ -359,10 +359,10 @@ def test_label_sets_have_settings_of_their_own_where_the_graph_has_none():
 
 
 def test_where_presets_of_label_sets_are_looked_for():
-    assert preset_names("mine", "lgdgcn", "sharp", multi_label=True) == [
+    assert preset_names("mine", "lgdgcn", "ours", multi_label=True) == [
         f"{file}lgdgcn{ending}"
         for file in ("mine-", "")
-        for ending in ("-sharp-multilabel", "-sharp", "-multilabel", "")
+        for ending in ("-ours-multilabel", "-ours", "-multilabel", "")
     ]
 
 

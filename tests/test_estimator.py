@@ -46,7 +46,7 @@ def test_every_parameter_is_a_setting_or_beside_them():
     parameters = inspect.signature(LGDClassifier).parameters
     given = {name: p.default for name, p in parameters.items()}
     beside = {"split": 0, "random_state": 0, "device": "auto", "verbose": 0, "callbacks": ()}
-    beside |= {"budget": None, "variant": "sharp"}
+    beside |= {"budget": None, "variant": "ours"}
     assert {name: given.pop(name) for name in beside} == beside
     assert set(given.values()) == {None}  # so that what is given is known
     settings = {field.name for field in dataclasses.fields(Settings)}
@@ -102,7 +102,7 @@ def test_the_number_of_factors_can_be_found():
     assert np.array_equal(again.predict_proba(), model.predict_proba())
 
 
-def test_only_the_sharp_variant_can_find_it():
+def test_only_the_ours_variant_can_find_it():
     with pytest.raises(InputError, match="the paper variant cannot find their number"):
         fitted(variant="paper", factors="auto", hidden_channels=None)
 
@@ -113,23 +113,23 @@ def test_a_mistyped_parameter_is_refused_by_name():
 
 
 def test_what_is_not_given_is_the_variants_own():
-    own = preset("", "lgdgcn", "sharp") | portfolio("lgdgcn", "sharp")[0]
+    own = preset("", "lgdgcn", "ours") | portfolio("lgdgcn", "ours")[0]
     del own["normalize_features"]  # the data say how features are scaled
-    found = fitted(variant="sharp", epochs=2, dropout=None).trained_.settings.as_dict()
+    found = fitted(variant="ours", epochs=2, dropout=None).trained_.settings.as_dict()
     assert found.items() >= (own | {"epochs": 2, "scaling": "auto"}).items()
-    rows = fitted(variant="sharp", epochs=2, normalize_features=True).trained_
+    rows = fitted(variant="ours", epochs=2, normalize_features=True).trained_
     assert rows.settings.feature_scaling == rows.scaling.kind == "rows"
     paper = fitted(variant="paper", epochs=2, iterations=None).trained_.settings
     assert paper.iterations == Settings().iterations != own["iterations"]
     assert paper.lambda_space == preset("", "lgdgcn", "paper")["lambda_space"]
 
 
-def test_by_default_it_is_sharp_with_settings_for_the_labels_it_is_fitted_on():
+def test_by_default_it_is_ours_with_settings_for_the_labels_it_is_fitted_on():
     model = LGDClassifier(budget="none", **SMALL | {"epochs": 2})
     before = model.get_params()
     for y in (None, torch.eye(3)[toy_graph().y]):  # one label per node, then sets of labels
         kind = {"multi_label": y is not None}
-        own = preset("", "lgdgcn", "sharp", **kind) | portfolio("lgdgcn", "sharp", **kind)[0]
+        own = preset("", "lgdgcn", "ours", **kind) | portfolio("lgdgcn", "ours", **kind)[0]
         own["epochs"] = 2
         own.pop("normalize_features", None)  # the data say how features are scaled
         assert model.fit(toy_graph(), y).trained_.settings.as_dict().items() >= own.items()
@@ -391,7 +391,7 @@ def test_no_edges(empty):
     assert np.isfinite(model.predict_proba()).all()
 
 
-@pytest.mark.parametrize("variant", ["paper", "released", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "released", "ours"])
 @pytest.mark.parametrize("nodes", [2, 4, 6])
 def test_fewer_nodes_than_neighbours_and_factors(nodes, variant):
     data = Data(
@@ -685,7 +685,7 @@ def test_settings_are_chosen_from_a_portfolio_and_training_goes_on_from_there(mo
     model = LGDClassifier(epochs=6, lr=0.02).fit(toy_graph())
     settings = model.trained_.settings
     given = {"epochs": 6, "lr": 0.02}
-    tried = candidates("", "lgdgcn", given, variant="sharp", multi_label=False)
+    tried = candidates("", "lgdgcn", given, variant="ours", multi_label=False)
     assert settings in [candidate.settings for candidate in tried]
     assert [row["epoch"] for row in model.history_] == [1, 2, 3, 4, 5, 6]
     with pytest.raises(InputError, match="budget is 'soon'"):

@@ -120,7 +120,7 @@ def _setting(
     Args:
         default: Its default, which also tells its type.
         help: What it is, in a few words.
-        models: The models that have it, a variant of theirs as in ``lgdgcn-sharp``; all if none
+        models: The models that have it, a variant of theirs as in ``lgdgcn-ours``; all if none
             is named.
         needs: What else must hold, such as ``"views > 1"``: a setting, ``>``, ``=`` or ``not``,
             and a value. Several of these may stand in one text with ``or`` between them.
@@ -134,8 +134,8 @@ def _setting(
 # Models that settings belong to
 _FACTORS = ("lgdgcn", "disengcn")
 _GLOBAL = ("lgdgcn",)  # with latent spaces and latent graphs
-_SHARP = ("lgdgcn-sharp", "disengcn-sharp")
-_RANDOM = (*_SHARP, "grand")  # with random propagation
+_OURS = ("lgdgcn-ours", "disengcn-ours")
+_RANDOM = (*_OURS, "grand")  # with random propagation
 _LAYERS = (*_FACTORS, "gcn", "gat", "monet", "appnp", "gcnii", "mlp")
 _ONE_LAYER = ("gcn", "gat", "monet", "appnp", "mlp")  # whose only layer may lead to the classes
 # What several settings need
@@ -163,12 +163,12 @@ class Settings:
     variant: str = _choice(
         "paper",
         "the paper's text, the authors' code, or units that are classes",
-        ("paper", "released", "sharp"),
+        ("paper", "released", "ours"),
         models=_FACTORS,
     )
     factors: int | str = _number(
         4,
-        "latent factors M, or for sharp auto to find their number",
+        "latent factors M, or for ours auto to find their number",
         low=1,
         high=_LARGEST,
         auto=True,
@@ -184,7 +184,7 @@ class Settings:
     )
     num_layers: int = _number(1, "layers L", low=1, high=64, models=_LAYERS)
     iterations: int = _number(
-        7, "routing iterations T; for sharp 0 for none", low=0, high=100, models=_FACTORS
+        7, "routing iterations T; for ours 0 for none", low=0, high=100, models=_FACTORS
     )
     tau: float = _number(
         1.0,
@@ -237,7 +237,7 @@ class Settings:
         low=0,
         high=1e30,
         weighs="edge",
-        models=_SHARP,
+        models=_OURS,
         needs=(_CLASSES,),
     )
     free_share: float = _number(
@@ -246,13 +246,13 @@ class Settings:
         above=0,
         high=0.9,
         per_member=True,
-        models=_SHARP,
+        models=_OURS,
         needs=(_CLASSES, "factors > 1"),
     )
     label_groups: bool = _flag(
         True,
         "give labels that exclude each other one factor",
-        models=_SHARP,
+        models=_OURS,
         needs=(_CLASSES, "labels = sets or encoder_channels = 0"),
     )
     update_rate: float = _number(
@@ -277,10 +277,10 @@ class Settings:
         "hidden channels in front of the factors, 0 for none",
         low=0,
         high=_LARGEST,
-        models=_SHARP,
+        models=_OURS,
     )
     encoder_layers: int = _number(
-        1, "hidden layers in front of the factors", low=1, high=64, models=_SHARP, needs=(_ENCODER,)
+        1, "hidden layers in front of the factors", low=1, high=64, models=_OURS, needs=(_ENCODER,)
     )
     hops: int = _number(
         0, "hops K of the propagation", low=0, high=1000, models=_RANDOM, needs=(_ENCODER,)
@@ -374,7 +374,7 @@ class Settings:
         "none",
         "propagate along edges weighed by agreement (local), latent neighbours (global), or both",
         ("none", "local", "global", "both"),
-        models=_SHARP,
+        models=_OURS,
         needs=(_ENCODER, f"{_HOPS} or encoder_layers > 1"),
     )
     structure_neighbours: int = _number(
@@ -382,7 +382,7 @@ class Settings:
         "latent neighbours to propagate along",
         low=1,
         high=1000,
-        models=_SHARP,
+        models=_OURS,
         needs=("structure = global or structure = both",),
     )
     structure_weight: float = _number(
@@ -391,20 +391,20 @@ class Settings:
         low=0,
         high=1e6,
         per_member=True,
-        models=_SHARP,
+        models=_OURS,
         needs=("structure = global or structure = both",),
     )
     refresh_every: int = _number(
         50,
         "epochs between two looks at the structure",
         low=1,
-        models=_SHARP,
+        models=_OURS,
         needs=("structure not none",),
     )
     unit_length: bool = _flag(
         False,
         "units of length 1 instead of class distributions, for comparison",
-        models=_SHARP,
+        models=_OURS,
     )
     # Baselines
     heads: int = _number(
@@ -430,14 +430,14 @@ class Settings:
     epochs: int = _number(1000, "most epochs", low=1, per_member=True)
     patience: int = _number(100, "epochs without a better validation score", low=1, per_member=True)
     batch_size: int = _number(
-        0, "nodes of a step, 0 for all", low=0, high=_LARGEST, models=("lgdgcn-sharp",)
+        0, "nodes of a step, 0 for all", low=0, high=_LARGEST, models=("lgdgcn-ours",)
     )
     batch_parts: int = _number(
         1,
         "parts of a step that ranks share, each with random numbers of its own",
         low=1,
         high=4096,
-        models=("lgdgcn-sharp",),
+        models=("lgdgcn-ours",),
         needs=(_BATCHES,),
     )
     fan_out: int = _number(
@@ -445,14 +445,14 @@ class Settings:
         "neighbours drawn for a node of a batch, fewer at later hops; 0 for all",
         low=0,
         high=64,
-        models=("lgdgcn-sharp",),
+        models=("lgdgcn-ours",),
         needs=(_BATCHES,),
     )
     hop_table: str = _choice(
         AUTO,
         "propagate features once, for all batches, instead of drawing neighbours at every hop",
         (AUTO, "always", "never"),
-        models=("lgdgcn-sharp",),
+        models=("lgdgcn-ours",),
         needs=(_BATCHES, _HOPS),
     )
     class_weights: str = _choice(
@@ -478,10 +478,10 @@ class Settings:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
-        if self.factors == AUTO and self.variant != "sharp":
+        if self.factors == AUTO and self.variant != "ours":
             raise InputError(
                 f"factors is {AUTO!r}, but the {self.variant} variant cannot find their "
-                "number; use the sharp variant or give a number"
+                "number; use our variant or give a number"
             )
 
     @property
@@ -518,7 +518,7 @@ def belongs(name: str, model: str, variant: str | None = None) -> bool:
     """Whether a setting is one of a model, or of one of its variants where none is named.
 
     Example:
-        >>> belongs("views", "lgdgcn", "sharp"), belongs("views", "lgdgcn", "paper")
+        >>> belongs("views", "lgdgcn", "ours"), belongs("views", "lgdgcn", "paper")
         (True, False)
         >>> belongs("views", "lgdgcn"), belongs("lr", "gcn"), belongs("heads", "gcn")
         (True, True, False)
@@ -708,13 +708,13 @@ def auto_scaling(dataset: str) -> dict[str, Any]:
 
 def check_value(name: str, value: Any) -> None:
     """Refuse what is no setting's value."""
-    alone = {"variant": "sharp"} if name == "factors" else {}  # which can find their number
+    alone = {"variant": "ours"} if name == "factors" else {}  # which can find their number
     resolve(alone, {name: value})
 
 
 def default_variant(model: str) -> str:
-    """The variant of a model where none is named; only LGD-GCN has settings for ``sharp``."""
-    return "sharp" if model == "lgdgcn" else "paper"
+    """The variant of a model where none is named; only LGD-GCN has settings for ``ours``."""
+    return "ours" if model == "lgdgcn" else "paper"
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, Any]:
@@ -779,7 +779,7 @@ def preset(
     Args:
         dataset: Name of the graph; any other text for a graph without presets of its own.
         model: Name of the model.
-        variant: ``"paper"``, ``"released"`` or ``"sharp"``; by default :func:`default_variant`.
+        variant: ``"paper"``, ``"released"`` or ``"ours"``; by default :func:`default_variant`.
         multi_label: Whether nodes have sets of labels, for which there may be other settings.
     """
     return dict(_shipped_preset(dataset, model, variant, multi_label).get("settings", {}))
@@ -827,7 +827,7 @@ def preset_names(
         ['synthetic_average_degree_6-gcn-paper', 'synthetic_average_degree_6-gcn', \
 'synthetic-gcn-paper', 'synthetic-gcn', 'gcn-paper', 'gcn']
         >>> preset_names("", "lgdgcn", multi_label=True)[-4:]
-        ['lgdgcn-sharp-multilabel', 'lgdgcn-sharp', 'lgdgcn-multilabel', 'lgdgcn']
+        ['lgdgcn-ours-multilabel', 'lgdgcn-ours', 'lgdgcn-multilabel', 'lgdgcn']
     """
     keys = _preset_keys(dataset, model, variant, multi_label)
     return [table if file == DEFAULTS else f"{file}-{table}" for file, table in keys]

@@ -103,7 +103,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     that has them, ``predict(grown)``, or one of quite other nodes. It needs the feature columns of
     training; nothing is trained again.
 
-    Parameters that are ``None`` have the variant's own value: for ``"sharp"``, the default, that
+    Parameters that are ``None`` have the variant's own value: for ``"ours"``, the default, that
     of its shipped preset for one label per node or for sets of labels, whichever ``y`` holds; for
     ``"paper"`` and ``"released"`` the default of the setting, but for ``lambda_space`` of
     ``"paper"``, which is small. What is given must have an effect: a setting of another variant, or
@@ -121,7 +121,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             * ``verbose``: A line is printed every so many epochs; 0 for none.
             * ``budget``: Most time to choose from a portfolio of settings on validation, such as
               ``"30s"`` or ``"5m"``, by default ``"1m"``; ``"none"`` takes the first. What is given
-              here is kept by all, and only ``"sharp"`` has a portfolio.
+              here is kept by all, and only ``"ours"`` has a portfolio.
             * ``callbacks``: Functions that are called after every epoch with an
               :class:`~lgdgcn.train.state.EpochReport`.
 

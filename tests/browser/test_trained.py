@@ -15,7 +15,7 @@ from .chromium import Page
 
 
 @pytest.mark.parametrize("multi_label", [False, True], ids=["classes", "label sets"])
-@pytest.mark.parametrize("variant", ["paper", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "ours"])
 def test_the_page_of_a_trained_model(
     open_page: Callable[..., Page], variant: str, multi_label: bool
 ) -> None:

@@ -20,7 +20,7 @@ def write(folder, typed):
     (folder / "edges.csv").write_text("\n".join([header, *rows]) + "\n")
 
 
-@pytest.mark.parametrize("variant", ["sharp", "paper"])
+@pytest.mark.parametrize("variant", ["ours", "paper"])
 def test_the_verbs_work_as_without_types(tmp_path, monkeypatch, variant):
     said = {}
     for typed in (False, True):

@@ -13,7 +13,7 @@ def test_every_setting_is_listed():
     keys = [line.split()[0] for line in outcome.out.splitlines() if line.strip()]
     assert {field.name for field in dataclasses.fields(Settings)} <= set(keys)
     assert "knn, cknn" in outcome.out
-    assert rows(outcome.out)["variant"][0] == "sharp"  # as train has it
+    assert rows(outcome.out)["variant"][0] == "ours"  # as train has it
 
 
 def test_in_a_pipe_they_fit_80_columns():

@@ -97,9 +97,9 @@ def test_the_tables_show_both_models(finished):
     folder, outcome = finished
     result = json.loads((folder / "result.json").read_text())
     scores, factors = tables(outcome.out)
-    assert scores["LGD-GCN (sharp)"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
-    assert len(scores["GCN"]) == len(scores["LGD-GCN (sharp)"])
-    assert factors["LGD-GCN (sharp)"] == [
+    assert scores["LGD-GCN (ours)"][0] == f"{100 * result['mean']:.1f} ± {100 * result['std']:.1f}"
+    assert len(scores["GCN"]) == len(scores["LGD-GCN (ours)"])
+    assert factors["LGD-GCN (ours)"] == [
         f"{100 * result['factors']['edge_attribution']:.1f}",
         f"{result['factors']['routing_entropy']:.4f}",
         f"{result['factors']['factor_usage']:.2f}",
@@ -116,8 +116,8 @@ def test_columns_that_this_graph_can_never_fill_are_left_out(tmp_path):
     graph = write_graph(tmp_path / "graph")  # whose true factors nobody knows
     outcome = train(tmp_path / "run", graph=graph)
     _, factors = tables(outcome.out)
-    assert len(factors["LGD-GCN (sharp)"]) == 3
-    assert "–" not in factors["LGD-GCN (sharp)"]
+    assert len(factors["LGD-GCN (ours)"]) == 3
+    assert "–" not in factors["LGD-GCN (ours)"]
     assert "edge attr." not in outcome.out
     outcome = train(tmp_path / "other", "--model", "gcn", graph=graph)
     assert "Factors" not in outcome.out
@@ -145,11 +145,11 @@ def test_comparisons_share_the_length_of_a_run(tmp_path):
     assert result_of(tmp_path / "run/compared/gcn")["runs"][0]["epochs"] == 3
 
 
-def test_what_the_sharp_variant_is_compared_with_has_its_own_preset(tmp_path):
+def test_what_the_ours_variant_is_compared_with_has_its_own_preset(tmp_path):
     short = ["--set", "epochs=2", "--compare", "disengcn,mlp"]
     assert call("train", GRAPH, *short, "--out", tmp_path / "run").code == 0
     own = tomllib.loads((tmp_path / "run/config.toml").read_text())["settings"]
-    wanted = resolve(preset("", "lgdgcn", "sharp", multi_label=True), {"epochs": 2})
+    wanted = resolve(preset("", "lgdgcn", "ours", multi_label=True), {"epochs": 2})
     assert own == wanted.as_dict()
     for model in ("disengcn", "mlp"):
         file = tmp_path / "run/compared" / model / "config.toml"
@@ -162,12 +162,12 @@ def settings_of(run):
 
 
 def test_variants_of_lgd_gcn_stand_beside_it(tmp_path):
-    names = ["lgdgcn-paper", "lgdgcn-released", "lgdgcn-sharp"]
+    names = ["lgdgcn-paper", "lgdgcn-released", "lgdgcn-ours"]
     args = ["--set", "epochs=2", "--compare", ",".join(["lgdgcn", *names])]
     outcome = call("train", GRAPH, *args, "--out", tmp_path / "run")
     assert outcome.code == 0, outcome
     table = list(rows(outcome.out))
-    shown = [table.index(f"LGD-GCN ({name})") for name in ("sharp", "paper", "released")]
+    shown = [table.index(f"LGD-GCN ({name})") for name in ("ours", "paper", "released")]
     assert shown == sorted(shown)
     compared = tmp_path / "run/compared"
     for name in names[:2]:
@@ -178,9 +178,9 @@ def test_variants_of_lgd_gcn_stand_beside_it(tmp_path):
     assert result_of(compared / "lgdgcn-paper")["variant"] == "paper"
     # what the run is itself is not trained again
     assert sorted(file.name for file in compared.iterdir()) == names[:2]
-    for name in ("lgdgcn", "lgdgcn-sharp"):
+    for name in ("lgdgcn", "lgdgcn-ours"):
         assert f"--compare {name}: the same is trained already" in outcome.out
-    assert outcome.out.count("\n LGD-GCN (sharp) ") == 2  # scores and factors
+    assert outcome.out.count("\n LGD-GCN (ours) ") == 2  # scores and factors
 
 
 def test_the_preset_stands_beside_settings_of_ones_own(tmp_path):
@@ -199,8 +199,8 @@ def test_other_names_with_a_variant_are_refused(tmp_path, name):
 @pytest.mark.parametrize(
     ("args", "variant", "folder"),
     [
-        ([], "sharp", "synthetic-lgdgcn"),
-        (["--variant", "sharp"], "sharp", "synthetic-lgdgcn"),
+        ([], "ours", "synthetic-lgdgcn"),
+        (["--variant", "ours"], "ours", "synthetic-lgdgcn"),
         (["--variant", "paper"], "paper", "synthetic-lgdgcn-paper"),
         (["--set", "variant=released"], "released", "synthetic-lgdgcn-released"),
         (["--model", "disengcn"], "paper", "synthetic-disengcn"),
@@ -221,10 +221,10 @@ def test_one_label_per_node_and_label_sets_have_other_settings(tmp_path):
         run = tmp_path / f"run {multi_label}"
         assert train(run, graph=one, epochs=2).code == 0
         given = {"epochs": 2, "factors": 2, "hidden_channels": 8}
-        own = preset("", "lgdgcn", "sharp", multi_label=multi_label)
+        own = preset("", "lgdgcn", "ours", multi_label=multi_label)
         first = {}
         if one != GRAPH:  # which has a preset
-            first = portfolio("lgdgcn", "sharp")[0] | {"scaling": "auto"}
+            first = portfolio("lgdgcn", "ours")[0] | {"scaling": "auto"}
             del own["normalize_features"]
         assert settings_of(run) == resolve(own, first, given).as_dict()
 
@@ -236,7 +236,7 @@ def test_a_resumed_run_keeps_the_variant_that_was_the_default_once(tmp_path):
     (run / "result.json").unlink()
     assert train(run, "--compare", "disengcn", "--resume", epochs=3).code == 0
     assert result_of(run) == before
-    train(run, "--variant", "sharp", "--resume", epochs=3).refused('variant: "paper" -> "sharp"')
+    train(run, "--variant", "ours", "--resume", epochs=3).refused('variant: "paper" -> "ours"')
 
 
 def test_resuming_finds_an_unfinished_comparison(tmp_path, monkeypatch):
@@ -556,8 +556,8 @@ def test_warnings_are_printed_and_kept(tmp_path):
     found = result_of(tmp_path / "run")["warnings"]
     assert any("raise lr (now 1e-09)" in line for line in found)  # of one seed, or of both
     for line in found:
-        assert outcome.out.count(f"warning: LGD-GCN (sharp): {line}\n") == 1
-    assert outcome.out.index("warning: LGD-GCN (sharp): ") > outcome.out.index("\n GCN ")
+        assert outcome.out.count(f"warning: LGD-GCN (ours): {line}\n") == 1
+    assert outcome.out.index("warning: LGD-GCN (ours): ") > outcome.out.index("\n GCN ")
     # resumed, the same is said again
     again = train(tmp_path / "run", *settings, "--resume", epochs=12)
     assert again.out == outcome.out

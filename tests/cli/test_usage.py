@@ -1,9 +1,9 @@
-"""Where factors of the sharp variant are not needed, `train` and `measure` say so, once."""
+"""Where factors of our variant are not needed, `train` and `measure` say so, once."""
 
 from cli.runner import call, result_of, train
 
 SAID = "factors take under 1 % of the edges; factors="
-MANY = ["--variant", "sharp", "--set", "factors=14", "--set", "hidden_channels=42"]
+MANY = ["--variant", "ours", "--set", "factors=14", "--set", "hidden_channels=42"]
 
 
 def test_factors_without_edges_are_named(tmp_path):

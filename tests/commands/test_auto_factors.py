@@ -13,7 +13,7 @@ from lgdgcn.train.auto_factors import find_factors
 LINE = "factors: 2 own labels, 0 free (held-out edge likelihood); 8 channels"
 
 
-def train(folder, *args, epochs=30, factors="auto", variant="sharp"):
+def train(folder, *args, epochs=30, factors="auto", variant="ours"):
     given = ["--variant", variant, "--factors", factors, "--epochs", epochs]
     return call("train", GRAPH, *given, "--seeds", 2, "--out", folder, *args)
 
@@ -110,7 +110,7 @@ def test_other_variants_cannot_find_it(tmp_path, variant):
 
 
 def test_tune_wants_numbers(tmp_path):
-    given = ["--variant", "sharp", "--set", "factors=auto", "--out", tmp_path / "study"]
+    given = ["--variant", "ours", "--set", "factors=auto", "--out", tmp_path / "study"]
     call("tune", GRAPH, *given).refused("factors is 'auto', which a search does not know")
 
 

@@ -373,7 +373,7 @@ def test_without_a_factor_on_a_part_of_a_long_chain(tmp_path, seed, weighted):
     with PackedWriter(tmp_path / "g.lgd") as writer:
         writer.finish(write_arrays(data, writer))
     settings = Settings(
-        variant="sharp", space=False, diversity=False, latent_graph=False, hidden_channels=8,
+        variant="ours", space=False, diversity=False, latent_graph=False, hidden_channels=8,
         factors=2, iterations=1, encoder_channels=6, hops=2, batch_size=10,
     )  # fmt: skip
     torch.manual_seed(seed)

@@ -417,7 +417,7 @@ def test_a_folder_and_the_shipped_space(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("space", "args", "variant"),
     [
-        (SPACE, [], "sharp"),
+        (SPACE, [], "ours"),
         (SPACE, ["--variant", "paper"], "paper"),
         (SPACE, ["--variant", "released"], "released"),
         (SPACE.replace("epochs", 'variant = "released"\nepochs'), [], "released"),
@@ -499,7 +499,7 @@ def test_every_tenth_of_a_search_is_a_line(tmp_path, monkeypatch):
         (["--device", "gpu"], ["device is 'gpu'", "use auto, cpu"]),
         (["--space", "absent.toml"], ["absent.toml: no such file"]),
         (["--storage", "mysql://x"], ["mysql"]),
-        (["--set", "variant=sharp"], ["--set variant: choose it with --variant"]),
+        (["--set", "variant=ours"], ["--set variant: choose it with --variant"]),
         (["--set", "lr"], ["'lr'; write key=value"]),
         (["--set", "lr=fast"], ["lr is 'fast'; it must be a number"]),
         (["--set", "dropuot=0"], ["did you mean dropout?"]),
@@ -530,10 +530,10 @@ def test_what_is_set_is_not_searched(tmp_path):
     assert tune(tmp_path, *other, "--resume", trials=2).refused("of another search", "lr: 0.02")
 
 
-def test_the_sharp_variant_has_a_space_and_settings_of_its_own():
-    own = preset("", "lgdgcn", "sharp", multi_label=True)
+def test_the_ours_variant_has_a_space_and_settings_of_its_own():
+    own = preset("", "lgdgcn", "ours", multi_label=True)
     given = {"tau": 0.2, "factors": 3, "latent_graph": True}
-    found = command._space(None, "lgdgcn", "sharp", True, given)
+    found = command._space(None, "lgdgcn", "ours", True, given)
     assert command._space(None, "lgdgcn", None, True, given) == found
     paper = command._space(None, "disengcn", None, True, {})
     assert paper == command._space(None, "disengcn", "paper", True, {})

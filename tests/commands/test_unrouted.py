@@ -36,7 +36,7 @@ def failed(request):
 
 def test_train_says_it_once_for_all_seeds_and_keeps_it(failed):
     folder, outcome, said = failed
-    variant = "paper" if said == SHARED else "sharp"
+    variant = "paper" if said == SHARED else "ours"
     assert outcome.code == 0
     assert outcome.out.count(said.replace("warning: ", f"warning: LGD-GCN ({variant}): ")) == 1
     assert outcome.out.count(said.removeprefix("warning: ")) == 1  # not of a model without factors
@@ -119,7 +119,7 @@ def test_runs_of_earlier_versions_are_told_of_too(unrouted, tmp_path):
 def test_where_edges_are_routed_nobody_says_it(quick_measures, tmp_path):
     run = tmp_path / "run"
     said = [
-        train(run, "--variant", "sharp"),
+        train(run, "--variant", "ours"),
         call("measure", run),
         call("predict", run, "--out", tmp_path / "p.csv", "--edges"),
         call("explore", run),

@@ -122,7 +122,7 @@ def test_units_that_are_not_classes_have_none(case):
 
 def test_classes_of_the_factors():
     data = toy_graph(multi_label=True)
-    trained = trained_on(data, settings=replace(SETTINGS, variant="sharp"))
+    trained = trained_on(data, settings=replace(SETTINGS, variant="ours"))
     page = shown(data, trained)["factorClasses"]
     of_nodes, of_labels = decoded(page["ofNodes"]), decoded(page["ofLabels"])
     units = trained(data).layers[-1].units
@@ -136,7 +136,7 @@ def test_classes_of_the_factors():
 
 def test_a_label_split_between_classes_is_none_of_them():
     data = toy_graph(multi_label=True)
-    trained = trained_on(data, settings=replace(SETTINGS, variant="sharp"))
+    trained = trained_on(data, settings=replace(SETTINGS, variant="ours"))
     with torch.no_grad():
         trained.model.head.start[0] = 0
         trained.model.head.weight[0] = 0

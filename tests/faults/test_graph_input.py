@@ -117,7 +117,7 @@ def test_fault_05_tiny_graphs_use_fewer_neighbours(tmp_path):
         tmp_path / "3", x=arrays()["x"][:3], y=np.array([0, 1, 1]), edge_index=NO_EDGES, **masks
     )
     more = ["--set", "factors=4", "--set", "hidden_channels=8"]
-    assert train(tmp_path / "sharp", *more, graph=three, epochs=2).code == 0
+    assert train(tmp_path / "ours", *more, graph=three, epochs=2).code == 0
     more += ["--set", "k=9", "--variant", "paper"]
     outcome = train(tmp_path / "run", *more, graph=three, epochs=2)
     assert outcome.code == 0

@@ -21,7 +21,7 @@ def test_fault_19_identical_units_are_finite_and_worth_one_warning(tmp_path):
     """Units that are all the same give finite losses and steps, and one warning."""
     zeros = np.zeros_like(arrays()["x"])
     for value in (0, 1):
-        for variant in ("paper", "released", "sharp"):
+        for variant in ("paper", "released", "ours"):
             run = tmp_path / f"{variant} {value}"
             graph = saved(tmp_path / f"graph {variant} {value}", x=zeros + value)
             assert train(run, "--variant", variant, graph=graph, epochs=5).code == 0
@@ -83,7 +83,7 @@ def test_fault_22_gradients_are_those_of_finite_differences(precision):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-@pytest.mark.parametrize("variant", ["paper", "released", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "released", "ours"])
 def test_fault_23_a_gpu_agrees_with_the_cpu(variant):
     """On a GPU the scores are the CPU's to 1e-4, and 99.9 % of the latent edges are the same."""
     data = toy_graph(nodes=600, features=32)
@@ -100,7 +100,7 @@ def test_fault_23_a_gpu_agrees_with_the_cpu(variant):
     assert len(edges[0] & edges[1]) >= 0.999 * len(edges[0] | edges[1])
 
 
-@pytest.mark.parametrize("variant", ["paper", "released", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "released", "ours"])
 def test_fault_23_a_second_run_is_the_same_to_the_bit(variant):
     """On a CPU the same seed gives the same weights and scores to the bit."""
     data = toy_graph()

@@ -1,4 +1,4 @@
-"""The sharp variant as float64 loops, straight from its formulas."""
+"""Our variant as float64 loops, straight from its formulas."""
 
 import math
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.models import LGDGCN, SharpGCN, build
+from lgdgcn.models import LGDGCN, ClassUnitGCN, build
 from lgdgcn.nn import VARIANTS as READINGS
-from lgdgcn.nn import FactorProjection, LGDConv, SharpConv
+from lgdgcn.nn import ClassUnitConv, FactorProjection, LGDConv
 from literal import aggregation, latent_space, routing, voting
 from literal.seeds import seeds
 from models.toy import VARIANTS, toy_graph
@@ -40,7 +40,7 @@ def literal_units(model, layer, h, edge_index, is_first):
         z = np.array([[routing.normalise(u) for u in np.split(row, 4)] for row in h])
     else:
         weight, bias = (p.detach().numpy() for p in projection.parameters())
-        if isinstance(layer, SharpConv):
+        if isinstance(layer, ClassUnitConv):
             scores = (h @ weight + bias).reshape(len(h), 4, -1)
             return voting.vote(scores, edge_index, layer.iterations, layer.tau)
         z = latent_space.projection(h, weight, bias, 4)
@@ -65,7 +65,7 @@ def literal_forward(model, x, edge_index):
                     units[:, m] = aggregation.released(choice(points, layer.k), points)
         outputs.append((local, units))
         h = units.reshape(len(units), -1)
-    if isinstance(model, SharpGCN):
+    if isinstance(model, ClassUnitGCN):
         start, weight = model.classifier.start, model.classifier.weight
         return voting.label_scores(units, start.numpy(), weight.detach().numpy()), outputs
     weight, bias = (p.detach().numpy() for p in model.classifier.parameters())
@@ -87,7 +87,7 @@ def test_the_network_equals_the_literal_composition(seed, graph, variant):
     assert torch.equal(model(data.x, data.edge_index), output.logits)
 
 
-@pytest.mark.parametrize("variant", ["paper", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "ours"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_losses_weigh_layers_by_powers_of_ten(seed, variant):
     data = toy_graph(20, seed=seed, dtype=torch.float64)
@@ -104,15 +104,15 @@ def test_losses_weigh_layers_by_powers_of_ten(seed, variant):
         space += weight * latent_space.space_loss(*arrays, precision).mean()
         volume = latent_space.diversity(*arrays, precision, jitter=1e-6)
         diversity += weight * -np.log(volume).mean()
-        if variant == "sharp":
+        if variant == "ours":
             shares = layer.factor_weights.tolist()
             edge += weight * voting.edge_loss(arrays[0], data.edge_index, shares)
     losses = model.losses(found, data.edge_index)
     np.testing.assert_allclose(losses["space"].item(), space, rtol=1e-8)
     np.testing.assert_allclose(losses["diversity"].item(), diversity, rtol=1e-6)
     assert diversity > 0.1
-    assert ("edge" in losses) == (variant == "sharp")
-    if variant == "sharp":
+    assert ("edge" in losses) == (variant == "ours")
+    if variant == "ours":
         np.testing.assert_allclose(losses["edge"].item(), edge, rtol=1e-8)
 
 
@@ -222,7 +222,7 @@ def test_shared_projection():
     first, second, classifier = 12 * 24 + 24, 24 * 24 + 24, 24 * 3 + 3
     assert count["paper"] == first + 2 * second + classifier
     assert count["released"] == first + classifier
-    assert count["sharp"] == count["paper"] - 3  # a label is as likely as its classes
+    assert count["ours"] == count["paper"] - 3  # a label is as likely as its classes
 
 
 def test_global_layers():
@@ -244,12 +244,12 @@ def test_length_of_the_routed_units():
     }
     ones = torch.ones_like(lengths["paper"])
     torch.testing.assert_close(lengths["paper"], ones)
-    torch.testing.assert_close(lengths["sharp"], ones)
+    torch.testing.assert_close(lengths["ours"], ones)
     assert (lengths["released"] > 1.1).any()  # grows with the degree
 
 
 def test_precision():
-    precisions = {"paper": "exact", "released": "released", "sharp": "scaled"}
+    precisions = {"paper": "exact", "released": "released", "ours": "scaled"}
     for variant, own in precisions.items():
         assert network(variant=variant).layers[-1].latent_space.precision == own
         for given in ("exact", "scaled"):
@@ -307,7 +307,7 @@ def test_a_switch_removes_its_part(variant, space, diversity, latent_graph):
     output = model.disentangle(data.x, data.edge_index)
     model.update_statistics(output, "first_epoch")
     model.update_statistics(output, "before_loss")
-    on = {"space": space, "diversity": diversity, "edge": variant == "sharp"}
+    on = {"space": space, "diversity": diversity, "edge": variant == "ours"}
     wanted = {name for name, is_on in on.items() if is_on}
     assert set(model.losses(output, data.edge_index)) == wanted
     assert any("latent_space" in name for name in model.state_dict()) == (space or diversity)
@@ -357,14 +357,14 @@ def test_what_the_factors_add_makes_up_a_labels_score(variant):
         shares = model.factor_shares(layers[-1].units, label)
     assert shares.shape == (36, 4)
     score = logits[torch.arange(36), label]
-    wanted = score.sigmoid() if variant == "sharp" else score - model.classifier.bias[label]
+    wanted = score.sigmoid() if variant == "ours" else score - model.classifier.bias[label]
     torch.testing.assert_close(shares.sum(1), wanted)
 
 
 def test_label_groups_are_a_switch():
     data = toy_graph(dtype=torch.float64)
     y = torch.nn.functional.one_hot(data.y, 3)
-    models = [network(variant="sharp", label_groups=groups) for groups in (True, False)]
+    models = [network(variant="ours", label_groups=groups) for groups in (True, False)]
     before = models[1].classifier.shares()
     for model in models:
         model.begin(y, data.x, data.edge_index)
@@ -380,4 +380,4 @@ def test_label_groups_are_a_switch():
 
 def test_units_that_are_classes_need_a_projection():
     with pytest.raises(InputError, match="need a projection; give in_channels"):
-        SharpConv(None, 8, factors=2)
+        ClassUnitConv(None, 8, factors=2)

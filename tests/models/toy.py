@@ -4,7 +4,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-VARIANTS = ("paper", "released", "sharp")  # values of the setting
+VARIANTS = ("paper", "released", "ours")  # values of the setting
 
 
 def toy_graph(nodes=36, classes=3, features=12, seed=0, dtype=torch.float32, multi_label=False):

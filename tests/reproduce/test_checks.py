@@ -90,12 +90,12 @@ def test_a_rival_is_beaten_only_beyond_noise(results: Results) -> None:
 
 
 def test_a_loss_of_some_points_can_be_allowed(results: Results) -> None:
-    own = _table(results, {"double": (99.6, 98.0), "Sharp": (100.0, 100.0)})
-    strict = beats("standard", "double", "Sharp")(own, results)
+    own = _table(results, {"double": (99.6, 98.0), "Ours": (100.0, 100.0)})
+    strict = beats("standard", "double", "Ours")(own, results)
     assert _outcomes(strict) == [UNDECIDED, FAILS]
-    found = beats("standard", "double", "Sharp", allowed=1.0)(own, results)
+    found = beats("standard", "double", "Ours", allowed=1.0)(own, results)
     assert _outcomes(found) == [HOLDS, FAILS]
-    assert found[0].evidence == "double 99.6, Sharp 100.0: −0.4 ± 0.2, −1 allowed"
+    assert found[0].evidence == "double 99.6, Ours 100.0: −0.4 ± 0.2, −1 allowed"
 
 
 def test_variants_are_chosen_on_validation(results: Results) -> None:

@@ -20,18 +20,18 @@ def results(tmp_path: Path) -> Results:
 
 
 def test_our_variant_does_not_speak_for_the_papers_model(results: Results) -> None:
-    """The claims about LGD-GCN in a table with a sharp row are about the others."""
+    """The claims about LGD-GCN in a table with a row of ours are about the others."""
     (table,) = exhibits(["table3"], FULL)
     for group in table.groups:
         for row in group.rows:
             for entry in row.entries:
                 names = ["micro_f1", "macro_f1", "micro_f1_at_0.5", "macro_f1_at_0.5"]
-                mean = 99.0 if row.id == "sharp" else 20.0
+                mean = 99.0 if row.id == "ours" else 20.0
                 fill(results, entry.cell, dict.fromkeys(names, mean))
     for verdict in check_claims([table], results):
-        own = verdict.claim.text.startswith("Sharp")
+        own = verdict.claim.text.startswith("Ours")
         for finding in verdict.findings:
-            assert ("Sharp" in finding.evidence) == (own and bool(finding.evidence))
+            assert ("Ours" in finding.evidence) == (own and bool(finding.evidence))
     grid = headline_grid([table], results)
     assert grid is not None
     for row in grid.rows:
@@ -58,7 +58,7 @@ def test_every_claim_finds_its_numbers(results: Results) -> None:
         assert not missing, verdict.claim.text
     ours = sum(claim.where == OURS for claim in CLAIMS)
     assert summary(verdicts).startswith(f"Of {len(CLAIMS) - ours} claims about the paper ")
-    assert f". Of {ours} claims about the sharp variant, ours, " in summary(verdicts)
+    assert f". Of {ours} claims about our variant " in summary(verdicts)
 
 
 def _finish(results: Results, entry: Entry) -> None:

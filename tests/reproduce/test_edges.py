@@ -20,7 +20,7 @@ from lgdgcn.reproduce.edge_report import edge_table, mean_of, write_edge_report
 from lgdgcn.reproduce.edges import load_typed, run_graph, run_method
 
 LEVEL = {level.id: level for level in LEVELS}
-FAST = [method for method in METHODS if method.id not in ("sharp", "untrained")]
+FAST = [method for method in METHODS if method.id not in ("ours", "untrained")]
 
 
 def graph(seed=0):
@@ -98,8 +98,8 @@ def test_rows_that_share_a_fit_make_it_once(monkeypatch):
     np.testing.assert_allclose(weighted[0].sum(1), 1, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", [edge_methods.sharp, edge_methods.untrained_sharp])
-def test_sharp_gives_every_pair_a_probability(method):
+@pytest.mark.parametrize("method", [edge_methods.ours, edge_methods.untrained_ours])
+def test_ours_gives_every_pair_a_probability(method):
     data = graph()
     found = method(data, shown_types(data.edge_index, data.edge_type, 0), 0)
     assert found.shape == (data.edge_index.size(1) // 2, 2)

@@ -68,9 +68,9 @@ def papers(one: ResultTable, group: str) -> dict[str, list[tuple[float, float | 
             "table2",
             "tab:cla_acc",
             ["standard", "random"],
-            {"appnp", "gcnii", "grand", "lgdgcn-paper", "sharp"},
+            {"appnp", "gcnii", "grand", "lgdgcn-paper", "ours"},
         ),
-        ("table3", "tab:syn_mul_cal", ["micro-published", "macro-published"], {"sharp"}),
+        ("table3", "tab:syn_mul_cal", ["micro-published", "macro-published"], {"ours"}),
         ("table4", "tab:abla_study", ["standard"], {"uniform-routing", "graphs-off-at-test"}),
     ],
 )
@@ -100,7 +100,7 @@ def test_ids_are_unique(name):
 
 
 @pytest.mark.parametrize("plan", [FULL, QUICK], ids=["full", "quick"])
-@pytest.mark.parametrize("name", [name for name in TABLES if name != "sharp"])
+@pytest.mark.parametrize("name", [name for name in TABLES if name != "ours"])
 def test_tables_build(name, plan):
     one = exhibit(name, plan)
     assert one.name == name
@@ -165,7 +165,7 @@ def test_the_ablation_changes_what_it_says():
 
 
 def test_a_table_can_show_several_metrics_of_a_graph():
-    one = exhibit("sharp")
+    one = exhibit("ours")
     graphs = {"four": "lgd_syn_fac4", "eight": "lgd_syn_fac8"}
     for group in (found.id for found in one.groups):
         graph = graphs.get(group, group)
@@ -182,10 +182,10 @@ def test_a_table_can_show_several_metrics_of_a_graph():
 
 
 @pytest.mark.parametrize(("group", "factors"), [("four", 4), ("eight", 8)])
-def test_the_sharp_variants_table_changes_what_it_says(group, factors):
-    rows = {row.id: row.entries[0].cell for row in exhibit("sharp").rows(group)}
-    whole = rows["sharp"].settings.as_dict()
-    assert whole["variant"] == "sharp"
+def test_the_ours_variants_table_changes_what_it_says(group, factors):
+    rows = {row.id: row.entries[0].cell for row in exhibit("ours").rows(group)}
+    whole = rows["ours"].settings.as_dict()
+    assert whole["variant"] == "ours"
     double = {name: 2 * whole[name] for name in ("factors", "hidden_channels")}
     for name, own in {
         "no-edge-loss": {"lambda_edge": 0.0},
@@ -213,8 +213,8 @@ def test_the_sharp_variants_table_changes_what_it_says(group, factors):
 
 @pytest.mark.parametrize("group", ["cora", "citeseer", "pubmed"])
 def test_the_ablation_on_citation_graphs_changes_what_it_says(group):
-    rows = {row.id: row.entries[0].cell for row in exhibit("sharp").rows(group)}
-    whole = rows.pop("sharp").settings.as_dict()
+    rows = {row.id: row.entries[0].cell for row in exhibit("ours").rows(group)}
+    whole = rows.pop("ours").settings.as_dict()
     expected = {
         "no-edge-loss": {"lambda_edge": 0.0},
         "one-factor": {"factors": 1},
@@ -251,19 +251,19 @@ def cells_of_row(name, row):
 
 
 def test_what_several_exhibits_show_is_trained_once():
-    own = {cell.key for cell in cells_of_row("sharp", "sharp")}
-    known = {cell.key for name in ("table2", "table3") for cell in cells_of_row(name, "sharp")}
+    own = {cell.key for cell in cells_of_row("ours", "ours")}
+    known = {cell.key for name in ("table2", "table3") for cell in cells_of_row(name, "ours")}
     assert own <= known
-    drawn = {cell.key for cell in cells(exhibit("fig-sharp"))}
-    shown = {cell.key for name in ("table3", "sharp") for cell in cells(exhibit(name))}
+    drawn = {cell.key for cell in cells(exhibit("fig-ours"))}
+    shown = {cell.key for name in ("table3", "ours") for cell in cells(exhibit(name))}
     assert len(drawn) == 30
-    new = [cell for cell in cells(exhibit("fig-sharp")) if cell.key not in shown]
+    new = [cell for cell in cells(exhibit("fig-ours")) if cell.key not in shown]
     graphs = {"lgd_syn_fac6", "lgd_syn_fac10", "lgd_syn_fac12"}
     assert {(cell.graph, cell.settings.variant) for cell in new} == {(g, "paper") for g in graphs}
 
 
 def test_the_figure_of_our_variant_is_over_graphs():
-    both = exhibit("fig-sharp")
+    both = exhibit("fig-ours")
     models = [[series.label for series in panel.series] for panel in both.panels]
     assert models[1] == models[0][:4]
     assert [panel.has_chance for panel in both.panels] == [False, True]
@@ -272,7 +272,7 @@ def test_the_figure_of_our_variant_is_over_graphs():
             assert series.values == (4, 6, 8, 10, 12)
             for value, entry in zip(series.values, series.entries, strict=True):
                 assert entry.cell.graph == f"lgd_syn_fac{value:g}"
-                if series.label in ("LGD-GCN (paper)", "Sharp LGD-GCN (ours)"):
+                if series.label in ("LGD-GCN (paper)", "LGD-GCN (ours)"):
                     assert entry.cell.settings.factors == value
 
 
@@ -286,7 +286,7 @@ def test_curves_build(name, plan):
             assert len({entry.cell.key for entry in series.entries}) == len(series.entries)
             assert all(len(e.cell.seeds) == plan.seeds["sweep"] for e in series.entries)
             own = {architecture(entry.cell) for entry in series.entries}
-            if name != "fig-sharp":  # whose graphs have presets of their own
+            if name != "fig-ours":  # whose graphs have presets of their own
                 assert len(own) == (len(series.entries) if name == "fig-factors" else 1)
 
 

@@ -79,7 +79,7 @@ def test_a_panel_over_graphs_has_a_line_per_model_and_one_of_chance(results: Res
         series.append(Series(model, values, entries))
     panel = Panel("a", "Edges", "factors", "%", tuple(series), has_chance=True)
     figure = Figure()
-    both = CurveFigure("fig-sharp", "Edges", (panel,))
+    both = CurveFigure("fig-ours", "Edges", (panel,))
     plot_curves(figure, both, results)
     heights = [line.get_ydata() for line in figure.axes[0].lines]
     assert heights == [pytest.approx(pair) for pair in ((60, 60), (30, 30), (25, 12.5))]

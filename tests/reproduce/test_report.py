@@ -154,11 +154,11 @@ def test_notes_on_presets_are_true() -> None:
         exhibit = known[name]
         note = exhibit.panels[0].note if isinstance(exhibit, CurveFigure) else exhibit.note
         ours = [one.settings for one in cells(exhibit) if one.model == "lgdgcn"]
-        ours = [settings for settings in ours if settings.variant != "sharp"]
+        ours = [settings for settings in ours if settings.variant != "ours"]
         empty = {(settings.graph, settings.k) for settings in ours} == {("cknn", 1)}
         assert empty == ("such graphs have no edges" in note)
     for group in known["table3"].groups:
-        (row,) = [row for row in group.rows if row.id == "sharp"]
+        (row,) = [row for row in group.rows if row.id == "ours"]
         for column, entry in zip(known["table3"].columns, row.entries, strict=True):
             assert entry.cell.settings.factors == int(column)
     assert cknn_graph(torch.randn(50, 3), k=1).numel() == 0
@@ -182,9 +182,9 @@ def test_a_table_of_measures_marks_what_is_better(results: Results, tmp_path: Pa
         metrics = ("micro_f1", *factors, "dci_disentanglement")
         rows.append(ResultRow(label, label, tuple(Entry(one, metric) for metric in metrics)))
     columns = ("Micro-F1", "Edge attribution", "Routing entropy", "DCI disentanglement")
-    write_report(tmp_path, [table(columns, *rows, name="sharp")], [], results, quick=False)
+    write_report(tmp_path, [table(columns, *rows, name="ours")], [], results, quick=False)
     text = (tmp_path / "report.md").read_text("utf-8")
-    assert "## Title of sharp\n" in text
+    assert "## Title of ours\n" in text
     assert "| old | 30.0 ± 0.5 | 30.0 ± 0.0 | 90.0 ± 0.0 | – |" in text
     assert "| new | **90.0 ± 0.5** | **90.0 ± 0.0** | **20.0 ± 0.0** | – |" in text
     assert "How well the channels" not in text

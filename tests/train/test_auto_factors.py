@@ -46,7 +46,7 @@ def graph_of(edges=60, nodes=40, label_sets=None, seed=0):
 
 
 def auto(epochs=3, **given):
-    own = preset("", "lgdgcn", "sharp", multi_label=True)
+    own = preset("", "lgdgcn", "ours", multi_label=True)
     return resolve(own, {"factors": "auto", "epochs": epochs} | given)
 
 

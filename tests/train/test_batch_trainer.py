@@ -21,7 +21,7 @@ from lgdgcn.train.state import Member
 from lgdgcn.train.targets import Targets
 from train.test_batches import NODES, graph_of
 
-PLAIN = {"variant": "sharp", "space": False, "diversity": False, "latent_graph": False}
+PLAIN = {"variant": "ours", "space": False, "diversity": False, "latent_graph": False}
 VOTES = Settings(**PLAIN, hidden_channels=12, iterations=2, batch_size=20, epochs=6, fan_out=3)
 ENCODER = Settings(
     **PLAIN,
@@ -249,7 +249,7 @@ def test_jobs_of_a_group_are_trained_one_after_the_other():
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"variant": "paper"}, "sharp variant"),
+        ({"variant": "paper"}, "our variant"),
         ({"latent_graph": True}, "latent_graph.*latent neighbours are structure"),
         ({"space": True}, "space"),
     ],

@@ -7,10 +7,10 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
-from lgdgcn.models import SharpGCN
+from lgdgcn.models import ClassUnitGCN
 from lgdgcn.models.population import stack
+from lgdgcn.nn.ours.batch_edges import EdgeMoments
 from lgdgcn.nn.propagation import normalized_adjacency, propagate
-from lgdgcn.nn.sharp.batch_edges import EdgeMoments
 from lgdgcn.train.ahead import ahead
 from lgdgcn.train.batch_input import _place
 from lgdgcn.train.batches import BatchSampler
@@ -61,7 +61,7 @@ def model_of(data, **options):
     plain = {"dropout": 0.0, "space": False, "diversity": False, "latent_graph": False}
     encoder = {"encoder_channels": 5, "drop_nodes": 0.3, "views": 2, "tau": 0.5, "factors": 2}
     encoder |= {"hidden_channels": 6, "out_channels": 3, "multi_label": False, "iterations": 0}
-    model = SharpGCN(data.x.size(1), **{**plain, **encoder, **options}).to(data.x.dtype)
+    model = ClassUnitGCN(data.x.size(1), **{**plain, **encoder, **options}).to(data.x.dtype)
     y = torch.nn.functional.one_hot(data.y[data.train_mask], 3)
     model.begin(y, data.x, data.edge_index)
     return model

@@ -25,7 +25,7 @@ def test_weights_are_counted_without_making_them(model):
     assert memory._weights(model, SETTINGS, 5, 3) == count
 
 
-@pytest.mark.parametrize("variant", ["paper", "released", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "released", "ours"])
 def test_weights_of_every_variant(variant):
     settings = replace(SETTINGS, variant=variant)
     network = build("lgdgcn", settings.as_dict(), 5, 3)

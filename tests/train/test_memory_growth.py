@@ -29,7 +29,7 @@ graph_rows._LOOKED_AT = sanity._ROWS = predict_large._LOOKED_AT = 1 << 12
 batch_trainer.SCORED = predict_large._ROWS = 1 << 12
 deal.Deal.steps = 2
 deal.Deal.seeds = lambda self, order, step, part: order[:500].long()
-settings = Settings(variant="sharp", space=False, diversity=False, latent_graph=False, epochs=1,
+settings = Settings(variant="ours", space=False, diversity=False, latent_graph=False, epochs=1,
                     hidden_channels=32, iterations=1, encoder_channels=8, hops=1, fan_out=1,
                     drop_nodes=0.5, batch_size=4096)
 model = None

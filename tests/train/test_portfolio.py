@@ -77,7 +77,7 @@ def test_the_shipped_portfolio_is_the_one_that_was_learnt():
         for graph, entries in chosen.items():
             own = [entry for entry in entries if entry in pool]
             if model == "lgdgcn":
-                grand = found[name.replace("lgdgcn-sharp", "grand")][graph]
+                grand = found[name.replace("lgdgcn-ours", "grand")][graph]
                 own = script.with_means(own, grand)
             assert own == entries
 

@@ -1,4 +1,4 @@
-"""Trainings with random propagation in front: sharp and GRAND."""
+"""Trainings with random propagation in front: ours and GRAND."""
 
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 
 BASE = {
-    "variant": "sharp", "encoder_channels": 8, "hops": 3, "views": 3, "factors": 2,
+    "variant": "ours", "encoder_channels": 8, "hops": 3, "views": 3, "factors": 2,
     "hidden_channels": 8, "epochs": 6, "iterations": 0, "space": False, "diversity": False,
     "latent_graph": False, "refresh_every": 2, "structure_neighbours": 3,
 }  # fmt: skip
@@ -133,7 +133,7 @@ def test_what_has_factors_can_be_measured(kind):
 
 def test_settings_of_the_propagation_without_it_are_named():
     for changes in ({"hops": 2}, {"views": 2}, {"structure": "local"}):
-        settings = Settings(variant="sharp", hidden_channels=16, k=2, **changes)
+        settings = Settings(variant="ours", hidden_channels=16, k=2, **changes)
         with pytest.warns(LGDWarning, match="not used without encoder_channels"):
             Trainer(toy_graph(), [Member(settings, 0)])
 

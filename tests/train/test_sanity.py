@@ -49,7 +49,7 @@ def test_good_trainings_pass_without_a_word(model, multi_label):
     assert warnings_of(toy_graph(nodes=120, multi_label=multi_label), model, **rate) == []
 
 
-@pytest.mark.parametrize("variant", ["paper", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "ours"])
 def test_the_synthetic_graph_passes_without_a_word(variant):
     data = load("synthetic", nodes=200, classes=3, factors=2, average_degree=12)
     assert warnings_of(data, variant=variant, lr=0.03, epochs=80) == []
@@ -294,12 +294,12 @@ def test_zero_features_of_some_nodes_are_no_matter():
 # Factors that are not needed
 
 
-def usage_of(shares, collapsed=(), *, variant="sharp", edges=50):
+def usage_of(shares, collapsed=(), *, variant="ours", edges=50):
     """The warning of a model whose first of several factors is owned by three labels."""
     count = len(shares)
     settings = Settings(variant=variant, factors=count, hidden_channels=4 * count)
-    sharp = {"encoder_channels": 8} if variant == "sharp" else {}
-    options = settings.as_dict() | sharp
+    ours = {"encoder_channels": 8} if variant == "ours" else {}
+    options = settings.as_dict() | ours
     model = build("lgdgcn", options, 6, 3, multi_label=False)
     data = toy_graph(features=6)
     model.begin(torch.eye(3)[data.y], data.x, data.edge_index)

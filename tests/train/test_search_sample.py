@@ -81,7 +81,7 @@ def test_all_labelled_nodes_are_in_it_where_they_are_few(scarce, monkeypatch):
     assert sample[other].sum() >= 25
 
 
-SHARP = resolve(preset("", "lgdgcn"), {"variant": "sharp", "hops": 2})
+OURS = resolve(preset("", "lgdgcn"), {"variant": "ours", "hops": 2})
 CPU = torch.device("cpu")
 
 
@@ -89,7 +89,7 @@ def test_what_is_not_for_the_whole_graph(monkeypatch):
     graph = ring(1000)
 
     def is_for(**changes):
-        return is_for_graph(graph, replace(SHARP, **changes), "lgdgcn", CPU)
+        return is_for_graph(graph, replace(OURS, **changes), "lgdgcn", CPU)
 
     assert is_for(structure="both")
     monkeypatch.setattr(module, "_NEIGHBOURS", 999)

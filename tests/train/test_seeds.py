@@ -127,7 +127,7 @@ def lines(folder):
         (1, {}),
         (3, {}),
         (5, {}),
-        (3, {"variant": "sharp"}),
+        (3, {"variant": "ours"}),
         (3, {"weight_average": 0.9}),
     ],
 )

@@ -135,8 +135,8 @@ def test_without_what_it_needs_a_setting_changes_nothing_and_is_refused(name, ne
     where = FIELDS[name].metadata
     kinds = [kind for kind in KINDS if belongs(name, *kind) and kind[0] != "disengcn"]
     model, variant = [kind for kind in kinds if kind[0] in (where["needed_by"] or MODELS)][-1]
-    if variant == "sharp" or belongs(name, "lgdgcn", "sharp"):
-        model, variant = "lgdgcn", "sharp"
+    if variant == "ours" or belongs(name, "lgdgcn", "ours"):
+        model, variant = "lgdgcn", "ours"
     if where["needed_by"]:
         model = where["needed_by"][0]
     values, data = without(need)

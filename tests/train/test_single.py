@@ -245,7 +245,7 @@ def test_a_step_goes_on_from_the_evaluation_before(monkeypatch, variant, dropout
         run.epoch()
         counts.append(len(calls))
         calls.clear()
-    each = 7 if variant == "sharp" else 1  # its rounds are calls of their own
+    each = 7 if variant == "ours" else 1  # its rounds are calls of their own
     assert counts == [6 * each, (6 - saved) * each, (6 - saved) * each]
 
 
@@ -386,7 +386,7 @@ def test_lgd_gcn_fits_its_training_nodes(variant):
     assert run.scores()["train"]["accuracy"] == 1
     assert metrics[-1]["total"] < metrics[0]["total"]
     names = ["epoch", "classification", "edge", "space", "diversity", "total", "val_loss"]
-    wanted = [name for name in names if name != "edge" or variant == "sharp"]
+    wanted = [name for name in names if name != "edge" or variant == "ours"]
     assert list(metrics[0]) == [*wanted, "val_accuracy"]
     assert [row["epoch"] for row in metrics] == list(range(1, len(metrics) + 1))
 

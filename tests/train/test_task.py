@@ -212,7 +212,7 @@ def test_named_classes_count_even_where_no_node_has_them():
     assert Task.of(data).outputs == 3
 
 
-@pytest.mark.parametrize("variant", ["paper", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "ours"])
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_the_objective_is_equation_7(seed, multi_label, variant):
@@ -230,7 +230,7 @@ def test_the_objective_is_equation_7(seed, multi_label, variant):
     output = output._replace(logits=targets.pick(output.logits))
     terms = loss_terms(network, output, task, targets, data.edge_index, weights)
     names = {"classification", "space", "diversity", "total"}
-    assert set(terms) == (names | {"edge"} if variant == "sharp" else names)
+    assert set(terms) == (names | {"edge"} if variant == "ours" else names)
     for member, model in enumerate(models):
         with torch.no_grad():
             output = model.disentangle(data.x, data.edge_index)
@@ -248,7 +248,7 @@ def test_the_objective_is_equation_7(seed, multi_label, variant):
         own = {name: weight[member].item() for name, weight in weights.items()}
         space, diversity = zip(*losses, strict=True)
         regularizers = [(own["space"], space), (own["diversity"], diversity)]
-        if variant == "sharp":
+        if variant == "ours":
             edge = [
                 voting.edge_loss(o.local_units, data.edge_index, layer.factor_weights.tolist())
                 for layer, o in zip(model.layers, output.layers, strict=True)

@@ -60,7 +60,7 @@ def test_every_model_comes_back_as_it_was(tmp_path, model, multi_label):
     assert loaded.task.multi_label == multi_label
 
 
-@pytest.mark.parametrize("variant", ["paper", "released", "sharp"])
+@pytest.mark.parametrize("variant", ["paper", "released", "ours"])
 def test_float64_features_train_and_reload_in_float64(tmp_path, variant):
     data = toy_graph(dtype=torch.float64)
     trained = trained_on(data, variant=variant)
@@ -99,9 +99,9 @@ def test_the_dominant_factor_adds_most_to_the_score(trained):
         assert factor[node] == int(np.argmax(shares))
 
 
-def test_the_dominant_factor_of_the_sharp_variant_explains_most_of_the_label(tmp_path):
+def test_the_dominant_factor_of_the_ours_variant_explains_most_of_the_label(tmp_path):
     data = toy_graph(multi_label=True)
-    trained_on(data, variant="sharp").save(tmp_path / "model.safetensors")
+    trained_on(data, variant="ours").save(tmp_path / "model.safetensors")
     trained = TrainedModel.load(tmp_path / "model.safetensors")
     output = trained(data)
     factor = trained.dominant_factors(output)

@@ -59,7 +59,7 @@ MEMBERS = [
 ]
 KINDS = [
     *((name, "paper") for name in MODELS),
-    *((name, variant) for name in ("lgdgcn", "disengcn") for variant in ("released", "sharp")),
+    *((name, variant) for name in ("lgdgcn", "disengcn") for variant in ("released", "ours")),
 ]
 
 
@@ -124,7 +124,7 @@ def test_every_member_is_what_it_would_be_alone(model, variant, multi_label):
 def test_members_with_other_shares_of_free_factors():
     data = graph_of()
     members = [
-        changed(member, variant="sharp", free_share=share)
+        changed(member, variant="ours", free_share=share)
         for member, share in zip(MEMBERS, [0.02, 0.1, 0.7], strict=True)
     ]
     trainer, reports = trained(data, members)
@@ -286,7 +286,7 @@ def test_finished_members_make_room(model):
     assert not trainer.indices
 
 
-@pytest.mark.parametrize(("model", "variant"), [kind for kind in KINDS if "sharp" not in kind])
+@pytest.mark.parametrize(("model", "variant"), [kind for kind in KINDS if "ours" not in kind])
 def test_a_diverging_member_takes_nobody_along(model, variant):
     members = members_of(variant=variant, epochs=5, patience=5)
     members[1] = changed(members[1], lr=1e30, dropout=0.5)
@@ -556,7 +556,7 @@ def test_the_network_of_a_population_has_one_axis_more():
 
 
 @pytest.mark.parametrize(
-    ("variant", "layers", "epochs"), [("paper", 1, 1), ("released", 2, 1), ("sharp", 1, 2)]
+    ("variant", "layers", "epochs"), [("paper", 1, 1), ("released", 2, 1), ("ours", 1, 2)]
 )
 def test_the_gpu_kernels_train_the_same(monkeypatch, variant, layers, epochs):
     pytest.importorskip("triton")

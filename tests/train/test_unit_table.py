@@ -80,7 +80,7 @@ from lgdgcn.train.mapped import mapped_rows
 
 hop_table._ENTRIES = 1 << 16  # far below the sizes of both graphs
 hop_table._IN_MEMORY = 0
-settings = Settings(variant="sharp", space=False, diversity=False, latent_graph=False,
+settings = Settings(variant="ours", space=False, diversity=False, latent_graph=False,
                     hidden_channels=128, iterations=1, encoder_channels=128, hops=1)
 for folder in sys.argv[1:]:
     packed = PackedGraph.open(folder)

@@ -42,7 +42,7 @@ def test_without_them_nothing_changes(kind, monkeypatch):
         return {name: self.settings[setting] for name, setting in LOSS_WEIGHTS.items()}
 
     monkeypatch.setattr("lgdgcn.models.grand.consistency_loss", loss)
-    monkeypatch.setattr("lgdgcn.models.sharp.consistency_loss", loss)
+    monkeypatch.setattr("lgdgcn.models.ours.consistency_loss", loss)
     monkeypatch.setattr(StackedMembers, "loss_weights", weights)
     before, same_reports = trained(members, model_of(kind))
     assert [r.metrics for r in reports] == [r.metrics for r in same_reports]

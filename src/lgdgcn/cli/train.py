@@ -30,9 +30,8 @@ def train(
     variant: Annotated[
         str | None,
         typer.Option(
-            help="sharp (units that are classes), paper (the text) or released (the authors' "
-            "code).",
-            show_default="sharp; for disengcn, paper",
+            help="ours (units that are classes), paper (the text) or released (the authors' code).",
+            show_default="ours; for disengcn, paper",
         ),
     ] = None,
     seeds: Annotated[
@@ -47,7 +46,7 @@ def train(
     batch_size: Annotated[
         int | None,
         typer.Option(
-            help="Nodes of a step, 0 for all of them (sharp).",
+            help="Nodes of a step, 0 for all of them (ours).",
             show_default="all, if they fit into memory",
         ),
     ] = None,
@@ -70,7 +69,7 @@ def train(
         typer.Option(
             metavar="MODEL,…",
             help="Also train these, each with its own preset; lgdgcn-paper, lgdgcn-released and "
-            "lgdgcn-sharp are the variants of LGD-GCN.",
+            "lgdgcn-ours are the variants of LGD-GCN.",
         ),
     ] = None,
     budget: Annotated[

@@ -19,7 +19,7 @@ def tune(
     model: Model = "lgdgcn",
     variant: Annotated[
         str | None,
-        typer.Option(help="sharp, paper or released.", show_default="sharp; for disengcn, paper"),
+        typer.Option(help="ours, paper or released.", show_default="ours; for disengcn, paper"),
     ] = None,
     trials: Annotated[int, typer.Option(help="Settings to try, by all workers together.")] = 200,
     seeds: Annotated[int, typer.Option(help="Trainings per trial, at least 3.")] = LEAST_SEEDS,
@@ -27,7 +27,7 @@ def tune(
         Path | None,
         typer.Option(
             help="TOML file with the ranges to search.",
-            show_default="the paper's ranges; for sharp, ours",
+            show_default="the paper's ranges; for ours, ours",
         ),
     ] = None,
     sets: Sets = None,

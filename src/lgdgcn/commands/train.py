@@ -77,7 +77,7 @@ LONG = 60.0  # seconds; with more, the search goes on after the portfolio
 
 # settings that comparisons share
 SHARED = ("epochs", "patience", "checkpoint_every", "metric", "class_weights")
-VARIANTS = tuple(f"lgdgcn-{variant}" for variant in ("paper", "released", "sharp"))
+VARIANTS = tuple(f"lgdgcn-{variant}" for variant in ("paper", "released", "ours"))
 
 
 def train(
@@ -320,12 +320,12 @@ def _compared(graph: str, name: str, variant: str | None, multi_label: bool) -> 
         graph: Name that presets go by.
         name: The model, with its own variant behind it as in ``lgdgcn-paper``, or without.
         variant: What the command names, for models without their own. No model but LGD-GCN has
-            presets for the sharp variant: others have one of the paper's or the released one.
+            presets for our variant: others have one of the paper's or the released one.
         multi_label: Whether nodes have sets of labels.
     """
     model, _, own = name.partition("-")
     variants = [own or variant or default_variant(model)]
-    if not own and variant in (None, "sharp"):
+    if not own and variant in (None, "ours"):
         variants += ["paper", "released"]
     presets = (preset(graph, model, one, multi_label=multi_label) for one in variants)
     return next(filter(None, presets), {"variant": variants[0]})

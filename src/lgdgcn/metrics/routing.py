@@ -44,11 +44,11 @@ def routing_warning(edge_factors: Tensor | None, settings: Settings) -> str | No
     if edge_factors is None or entropy is None or not math.isfinite(entropy):
         return None
     if entropy > _UNROUTED:
-        is_sharp = settings.variant == "sharp"
+        is_ours = settings.variant == "ours"
         advice = (
             f"raise lambda_edge (now {settings.lambda_edge:g})"
-            if is_sharp
-            else "try lgdgcn train GRAPH --variant sharp"
+            if is_ours
+            else "try lgdgcn train GRAPH --variant ours"
         )
         return (
             f"{_ROUTING} {entropy:.4f}: every edge is shared by all factors almost alike, so "

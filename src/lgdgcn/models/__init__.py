@@ -10,16 +10,16 @@ from lgdgcn.models.base import NodeModel, NodeOutput
 from lgdgcn.models.baselines import GAT, GCN, GCNII, MLP, APPNPNet, MoNet
 from lgdgcn.models.grand import GRAND
 from lgdgcn.models.lgd_gcn import LGDGCN
-from lgdgcn.models.sharp import SharpGCN
+from lgdgcn.models.ours import ClassUnitGCN
 
 __all__ = [
     "GRAND",
     "LGDGCN",
     "MODELS",
+    "ClassUnitGCN",
     "ModelSpec",
     "NodeModel",
     "NodeOutput",
-    "SharpGCN",
     "build",
     "settings_of",
 ]
@@ -43,12 +43,12 @@ class ModelSpec:
 
 
 MODELS = {
-    "lgdgcn": ModelSpec("LGD-GCN", LGDGCN, variants={"sharp": SharpGCN}),
+    "lgdgcn": ModelSpec("LGD-GCN", LGDGCN, variants={"ours": ClassUnitGCN}),
     "disengcn": ModelSpec(
         "DisenGCN",
         LGDGCN,
         {"space": False, "diversity": False, "latent_graph": False},
-        variants={"sharp": SharpGCN},
+        variants={"ours": ClassUnitGCN},
     ),
     "gcn": ModelSpec("GCN", GCN),
     "gat": ModelSpec("GAT", GAT),

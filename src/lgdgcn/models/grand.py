@@ -14,7 +14,7 @@ __all__ = ["GRAND"]
 
 
 class GRAND(NodeModel):
-    """Graph random neural network (Feng et al. 2020): what sharp stands on, without factors.
+    """Graph random neural network (Feng et al. 2020): what ours stands on, without factors.
 
     A training step sees the nodes in several random views of the graph; a loss makes the class
     distributions of the views agree.

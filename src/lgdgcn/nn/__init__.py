@@ -1,4 +1,4 @@
-"""The paper's mathematics, one section per file; ``sharp/`` is ours."""
+"""The paper's mathematics, one section per file; ``ours/`` is ours."""
 
 from lgdgcn.nn.consistency import consistency_loss
 from lgdgcn.nn.dropout import RandomStreams, dropout, dropout_everywhere
@@ -6,13 +6,10 @@ from lgdgcn.nn.encoder import PropagationEncoder
 from lgdgcn.nn.latent_graph import LatentGraph, cknn_graph, knn_graph, latent_graph
 from lgdgcn.nn.latent_space import LatentSpace, diversity, diversity_loss, space_loss
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
-from lgdgcn.nn.projection import FactorProjection
-from lgdgcn.nn.propagation import normalized_adjacency, propagate
-from lgdgcn.nn.routing import route
-from lgdgcn.nn.sharp import (
+from lgdgcn.nn.ours import (
+    ClassUnitConv,
     LabelHead,
     PropagationGraph,
-    SharpConv,
     UnitConv,
     class_units,
     edge_loss,
@@ -22,10 +19,14 @@ from lgdgcn.nn.sharp import (
     number_of_groups,
     vote,
 )
+from lgdgcn.nn.projection import FactorProjection
+from lgdgcn.nn.propagation import normalized_adjacency, propagate
+from lgdgcn.nn.routing import route
 from lgdgcn.nn.variant import VARIANTS, Variant
 
 __all__ = [
     "VARIANTS",
+    "ClassUnitConv",
     "Disentangled",
     "FactorProjection",
     "LGDConv",
@@ -36,7 +37,6 @@ __all__ = [
     "PropagationEncoder",
     "PropagationGraph",
     "RandomStreams",
-    "SharpConv",
     "UnitConv",
     "Variant",
     "cknn_graph",

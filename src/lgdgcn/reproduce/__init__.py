@@ -1,6 +1,6 @@
 """The paper's tables and figures as data: configurations, the paper's numbers, and ours.
 
-A table and a figure are ours alone: ``sharp``, the sharp variant and its parts, and ``fig-sharp``.
+A table and a figure are ours alone: ``ours``, our variant and its parts, and ``fig-ours``.
 
 The way through it, as ``lgdgcn reproduce`` goes:
 

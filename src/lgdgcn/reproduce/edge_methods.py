@@ -70,8 +70,8 @@ class EdgeMethod:
     levels: tuple[str, ...]
 
 
-def sharp(data: Data, shown: Tensor, seed: int) -> Array:
-    """The sharp variant trained on the labels of nodes, with a factor for every type."""
+def ours(data: Data, shown: Tensor, seed: int) -> Array:
+    """Our variant trained on the labels of nodes, with a factor for every type."""
     from lgdgcn.estimator import LGDClassifier
     from lgdgcn.metrics.attribution import both_directions
 
@@ -82,7 +82,7 @@ def sharp(data: Data, shown: Tensor, seed: int) -> Array:
     return both_directions(data.edge_index, factors)[1].numpy()
 
 
-def untrained_sharp(data: Data, shown: Tensor, seed: int) -> Array:
+def untrained_ours(data: Data, shown: Tensor, seed: int) -> Array:
     """The same network with fresh weights: what its shape alone tells."""
     from lgdgcn.estimator import LGDClassifier
     from lgdgcn.metrics.attribution import both_directions
@@ -140,8 +140,8 @@ METHODS = (
                references.link_communities, ("none", *SHOWN)),
     EdgeMethod("label-pairs", "k-means on the labels of both ends", "reference",
                references.label_pairs, ("labels",)),
-    EdgeMethod("untrained", "LGD-GCN, sharp, untrained", "control", untrained_sharp, ("labels",)),
-    EdgeMethod("sharp", "LGD-GCN, sharp", "model", sharp, ("labels",)),
+    EdgeMethod("untrained", "LGD-GCN, ours, untrained", "control", untrained_ours, ("labels",)),
+    EdgeMethod("ours", "LGD-GCN, ours", "model", ours, ("labels",)),
     EdgeMethod("reasons", "LGD-GCN, model of edges", "model", reasons,
                ("none", "labels", *SHOWN)),
     EdgeMethod("reasons-balanced", "LGD-GCN, model of edges, types weighted", "model",

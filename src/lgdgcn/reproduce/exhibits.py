@@ -32,9 +32,9 @@ __all__ = [
     "read_toml",
 ]
 
-TABLES = ("table1", "table2", "table3", "table4", "sharp")
+TABLES = ("table1", "table2", "table3", "table4", "ours")
 PICTURES = ("fig-units", "fig-correlation", "fig-embedding")
-CURVES = ("fig-lambda", "fig-k", "fig-factors", "fig-sharp")
+CURVES = ("fig-lambda", "fig-k", "fig-factors", "fig-ours")
 NAMES = (*TABLES, *PICTURES, *CURVES)
 
 LabelledCells = Iterator[tuple[str, Cell]]

@@ -13,8 +13,8 @@ from torch_geometric.data import Data
 from lgdgcn.config import AUTO, Settings
 from lgdgcn.data.features import features_without_edges
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.models import MODELS, SharpGCN, settings_of
-from lgdgcn.nn import SharpConv, label_groups, number_of_groups
+from lgdgcn.models import MODELS, ClassUnitGCN, settings_of
+from lgdgcn.nn import ClassUnitConv, label_groups, number_of_groups
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
@@ -265,15 +265,15 @@ class _HeldOut(JobObserver):
         """Measure the last weights of every training that has not diverged."""
         for index in range(len(jobs)):
             if not trainer.states[index].diverged:
-                network = cast("SharpGCN", trainer.model(index, "model")).eval()
+                network = cast("ClassUnitGCN", trainer.model(index, "model")).eval()
                 self._losses.append(self._measure(network, trainer.graphs[index]))
             jobs[index].done = True
 
     @torch.no_grad()
-    def _measure(self, network: SharpGCN, graph: Data) -> Tensor:
+    def _measure(self, network: ClassUnitGCN, graph: Data) -> Tensor:
         """Loss of each block of held-out edges ``[blocks]``; nodes only see the other edges."""
         last = network.factors(graph.x, graph.edge_index)[-1]
-        layer = cast("SharpConv", network.layers[-1])
+        layer = cast("ClassUnitConv", network.layers[-1])
         blocks = [block.to(graph.x.device) for block in self._blocks]
         return torch.stack([layer.edge_loss(last, block) for block in blocks]).double().cpu()
 

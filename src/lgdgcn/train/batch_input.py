@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
-from lgdgcn.models import SharpGCN
+from lgdgcn.models import ClassUnitGCN
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import available_memory, gibibytes
 from lgdgcn.train.batches import BatchSampler
@@ -32,10 +32,10 @@ _EVALUATED = 8  # times as many neighbours in an evaluation, which is made once 
 def check_batchable(settings: Settings, model: str) -> None:
     """Refuse what cannot be trained in batches of nodes, naming the setting."""
     wrong = [
-        (model != "lgdgcn" or settings.variant != "sharp", "another model than the sharp variant"),
+        (model != "lgdgcn" or settings.variant != "ours", "another model than our variant"),
         (
             settings.latent_graph,
-            "latent_graph; set it to false (the sharp variant's latent neighbours are structure)",
+            "latent_graph; set it to false (our variant's latent neighbours are structure)",
         ),
         (settings.space or settings.diversity, "space and diversity; set them to false"),
         (settings.unit_length, "unit_length; set it to false"),
@@ -72,7 +72,7 @@ class BatchInput:
         cls,
         graph: GraphRows,
         settings: Settings,
-        network: SharpGCN,
+        network: ClassUnitGCN,
         along: GraphRows,
         table_wanted: str,
     ) -> "BatchInput":
@@ -124,7 +124,7 @@ class BatchInput:
             vote_hops=self.votes,
         )
 
-    def begin(self, network: SharpGCN, graph: GraphRows) -> None:
+    def begin(self, network: ClassUnitGCN, graph: GraphRows) -> None:
         """Let an encoder find the spread of propagated features, where it divides by it.
 
         Args:

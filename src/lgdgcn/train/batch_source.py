@@ -3,7 +3,7 @@
 import torch
 
 from lgdgcn.config import Settings
-from lgdgcn.models import SharpGCN
+from lgdgcn.models import ClassUnitGCN
 from lgdgcn.train.batch_input import BatchInput
 from lgdgcn.train.batches import BatchSampler
 from lgdgcn.train.graph_rows import GraphRows
@@ -40,7 +40,7 @@ class BatchSource:
         assert self._now is not None
         return self._now
 
-    def look_at(self, model: SharpGCN) -> BatchInput:
+    def look_at(self, model: ClassUnitGCN) -> BatchInput:
         """Read, from now on, what a single network needs: hops along its structure."""
         graph = model.propagation_graph
         past = None if graph is None else graph.past

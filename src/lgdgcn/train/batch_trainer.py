@@ -18,10 +18,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.data.labels import class_sizes, label_pieces
-from lgdgcn.models import NodeModel, NodeOutput, SharpGCN, build
-from lgdgcn.nn import RandomStreams, SharpConv
-from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sum_of_seen
-from lgdgcn.nn.sharp.label_groups import meetings
+from lgdgcn.models import ClassUnitGCN, NodeModel, NodeOutput, build
+from lgdgcn.nn import ClassUnitConv, RandomStreams
+from lgdgcn.nn.ours.batch_edges import EdgeMoments, sum_of_seen
+from lgdgcn.nn.ours.label_groups import meetings
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import set_seed
 from lgdgcn.train.ahead import ahead
@@ -109,7 +109,7 @@ class BatchTrainer(Trainer):
         if self.graphs[index].edge_index is not None:
             trained.model.cpu()
             return super().output(index, trained)
-        table = unit_table(self.rows, cast("SharpGCN", trained.model))
+        table = unit_table(self.rows, cast("ClassUnitGCN", trained.model))
         nodes = self.rows.num_nodes
         logits = node_array((nodes, self.tasks[0].outputs), self.rows.dtype)
         with long_work("scoring", "nodes") as advance:
@@ -198,7 +198,7 @@ class BatchTrainer(Trainer):
         *grads, loss, seen = torch.split(summed, [*sizes, len(losses), len(rows[-1])])
         for parameter, grad in zip(parameters, grads, strict=True):
             parameter.grad = (grad / self.deal.parts).view_as(parameter)
-        layers = cast("Sequence[SharpConv]", self.network.layers)
+        layers = cast("Sequence[ClassUnitConv]", self.network.layers)
         lengths = [len(seen) // len(layers)] * len(layers)
         for layer, own, row in zip(layers, self._moments, torch.split(seen, lengths), strict=True):
             layer.factor_weights.copy_(own.update(row, layer.owned))
@@ -272,13 +272,13 @@ class BatchTrainer(Trainer):
 
     def _find_structure(self, due: list[bool]) -> None:
         """Keep the present weights, and find with them what is propagated along from now on."""
-        cast("SharpGCN", self.network).remember(int(self.stacked.epoch))
+        cast("ClassUnitGCN", self.network).remember(int(self.stacked.epoch))
         self._look_at_network()
 
     def _look_at_network(self) -> None:
         """Read batches for the network as it is now."""
         model = with_weights(self._bare_model(0), self.state(0), "model")
-        self._source.look_at(cast("SharpGCN", model))
+        self._source.look_at(cast("ClassUnitGCN", model))
 
     # Building
 
@@ -294,7 +294,7 @@ class BatchTrainer(Trainer):
         self._loss_edges = -(-self.members[0].settings.fan_out // _LOSS_EDGES)
         rate = max(_LEAST_RATE, 1 / self.deal.steps)
         self._moments = []
-        for number, layer in enumerate(cast("Sequence[SharpConv]", self.network.layers)):
+        for number, layer in enumerate(cast("Sequence[ClassUnitConv]", self.network.layers)):
             channels = layer.out_channels // layer.factors
             layer.moments = EdgeMoments(layer.factor_weights, channels, rate)
             prefix = f"{number}."
@@ -320,7 +320,7 @@ class BatchTrainer(Trainer):
             self._source.look_at(model).begin(model, self.rows)
         return model
 
-    def _bare_model(self, index: int) -> SharpGCN:
+    def _bare_model(self, index: int) -> ClassUnitGCN:
         """A model as its seed draws it, which has seen labels, but no features."""
         member, graph, outputs = self.members[index], self.graphs[index], self.tasks[index].outputs
         set_seed(member.seed)
@@ -331,7 +331,7 @@ class BatchTrainer(Trainer):
             outputs,
             multi_label=graph.y.dim() == 2,
         )
-        model = cast("SharpGCN", made).to(self.device, self.rows.dtype)
+        model = cast("ClassUnitGCN", made).to(self.device, self.rows.dtype)
         model.begin_labels(self._met(graph, outputs), len(self._train_nodes))
         model.keep_past()
         return model

@@ -15,7 +15,7 @@ from lgdgcn.data.features import select_columns
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.scaling import fit_scaling
 from lgdgcn.errors import InputError
-from lgdgcn.models import NodeModel, NodeOutput, SharpGCN
+from lgdgcn.models import ClassUnitGCN, NodeModel, NodeOutput
 from lgdgcn.nn import Disentangled
 from lgdgcn.train.graph_rows import GraphRows, feature_rows
 from lgdgcn.train.hop_table import row_ranges
@@ -84,7 +84,7 @@ class LargeGraph:
     @cached_property
     def table(self) -> UnitTable:
         """The units of all nodes."""
-        return unit_table(self.rows, cast("SharpGCN", self.trained.model))
+        return unit_table(self.rows, cast("ClassUnitGCN", self.trained.model))
 
     @cached_property
     def labels(self) -> tuple[Tensor, dict[str, Tensor]]:

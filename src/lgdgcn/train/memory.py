@@ -127,8 +127,8 @@ def _weights(model: str, settings: Settings, features: int, outputs: int) -> flo
 
 def _propagation(data: Data, settings: Settings, model: str) -> float:
     """Number of values that random propagation in front of a model keeps, in all views."""
-    is_sharp = "encoder_channels" in settings_of(model) and settings.variant == "sharp"
-    width = settings.hidden_channels if model == "grand" else settings.encoder_channels * is_sharp
+    is_ours = "encoder_channels" in settings_of(model) and settings.variant == "ours"
+    width = settings.hidden_channels if model == "grand" else settings.encoder_channels * is_ours
     by_feature = settings.propagate == "features" and width > 0
     columns = 11 * settings.encoder_layers * width + (5 * int(data.x.size(1)) if by_feature else 0)
     return float(settings.views * int(data.x.size(0)) * columns)

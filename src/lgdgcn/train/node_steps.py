@@ -12,13 +12,13 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from lgdgcn.models import SharpGCN
-from lgdgcn.nn import SharpConv
+from lgdgcn.models import ClassUnitGCN
+from lgdgcn.nn import ClassUnitConv
 from lgdgcn.nn.encoder import DeeperLayer, PropagationEncoder
+from lgdgcn.nn.ours.class_units import class_units
+from lgdgcn.nn.ours.edge_mixture import SMALLEST
 from lgdgcn.nn.propagation import weights_of_one_hop
 from lgdgcn.nn.routing import route
-from lgdgcn.nn.sharp.class_units import class_units
-from lgdgcn.nn.sharp.edge_mixture import SMALLEST
 from lgdgcn.progress import long_work
 from lgdgcn.train.batches import BatchSampler
 from lgdgcn.train.graph_rows import GraphRows
@@ -49,10 +49,10 @@ class NodeSteps:
     hidden: Tensor
     last: Tensor
 
-    def __init__(self, graph: GraphRows, network: SharpGCN, along: GraphRows) -> None:
+    def __init__(self, graph: GraphRows, network: ClassUnitGCN, along: GraphRows) -> None:
         self.graph, self.network, self.along = graph, network.eval(), along
         self.device = network.head.start.device
-        widths = [cast("SharpConv", layer).out_channels for layer in network.layers]
+        widths = [cast("ClassUnitConv", layer).out_channels for layer in network.layers]
         if network.encoder is not None:
             widths.append(network.encoder.bias.size(-1))
         size = _TABLES * graph.num_nodes * max(widths) * graph.dtype.itemsize
@@ -77,7 +77,7 @@ class NodeSteps:
 
     def units(self, rows: Rows) -> Tensor:
         """The units of the last layer ``[N, M * d]``."""
-        for layer in cast("list[SharpConv]", list(self.network.layers)):
+        for layer in cast("list[ClassUnitConv]", list(self.network.layers)):
             rows = self._voted(layer, rows)
         return self.last
 
@@ -133,7 +133,7 @@ class NodeSteps:
 
         return self.table(width, activate, "encoding")
 
-    def _voted(self, layer: SharpConv, rows: Rows) -> Rows:
+    def _voted(self, layer: ClassUnitConv, rows: Rows) -> Rows:
         """The units of a layer, after all rounds of votes."""
         width, shape = layer.out_channels, (layer.factors, -1)
 
@@ -161,7 +161,7 @@ class NodeSteps:
     def lift(self) -> Tensor:
         """Each factor's share of the edges by the agreement of any two nodes in it ``[M]``.
 
-        That of :func:`~lgdgcn.nn.sharp.edge_mixture.factor_posterior`, summed over the nodes.
+        That of :func:`~lgdgcn.nn.ours.edge_mixture.factor_posterior`, summed over the nodes.
         """
         factors, nodes = self.network.num_factors, self.graph.num_nodes
         total = torch.zeros(self.last.size(1), dtype=torch.float64)

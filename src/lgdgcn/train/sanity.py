@@ -142,7 +142,7 @@ def _same_rows(x: Tensor) -> bool:
 
 
 def usage_warning(trained: TrainedModel, output: NodeOutput) -> str | None:
-    """Say in one sentence that free factors of the sharp variant are not needed, where that is so.
+    """Say in one sentence that free factors of our variant are not needed, where that is so.
 
     A factor that no label owns is unused if it takes under 1 % of the edges. It has collapsed if
     its nodes nearly all share one class: the effective number of classes is below 1.5.

@@ -1,6 +1,6 @@
 """What a network propagates along, found for all nodes of a graph of any size.
 
-The same as :mod:`lgdgcn.nn.sharp.structure` finds of a graph in memory: edges by how much their
+The same as :mod:`lgdgcn.nn.ours.structure` finds of a graph in memory: edges by how much their
 ends agree, and latent neighbours. It begins with the plain edges and is found anew twice, so it
 depends on the graph and the weights alone, and whoever has these finds it again to the bit.
 """
@@ -15,8 +15,8 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from lgdgcn.models import SharpGCN
-from lgdgcn.nn.sharp.structure import REFRESHES
+from lgdgcn.models import ClassUnitGCN
+from lgdgcn.nn.ours.structure import REFRESHES
 from lgdgcn.progress import long_work
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.hop_table import row_ranges, table_folder
@@ -33,7 +33,7 @@ _LISTED = 1 << 22  # latent neighbours that are looked through at once
 
 
 @torch.no_grad()
-def structure_rows(graph: GraphRows, network: SharpGCN) -> GraphRows:
+def structure_rows(graph: GraphRows, network: ClassUnitGCN) -> GraphRows:
     """Return what a network propagates along on a graph, with weights of its own.
 
     Without a structure that is the graph itself; before the first refresh of a training its plain
@@ -66,7 +66,7 @@ def structure_rows(graph: GraphRows, network: SharpGCN) -> GraphRows:
     return along
 
 
-def _parts(steps: NodeSteps, network: SharpGCN, units: Tensor) -> Tensor:
+def _parts(steps: NodeSteps, network: ClassUnitGCN, units: Tensor) -> Tensor:
     """What all nodes agree in ``[N, D]``."""
 
     def rows(nodes: Tensor) -> Tensor:

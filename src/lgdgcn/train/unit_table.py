@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from lgdgcn.errors import InputError
-from lgdgcn.models import SharpGCN
-from lgdgcn.nn.sharp.edge_mixture import posterior_of
+from lgdgcn.models import ClassUnitGCN
+from lgdgcn.nn.ours.edge_mixture import posterior_of
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.node_steps import NodeSteps
 from lgdgcn.train.structure_rows import structure_rows
@@ -34,7 +34,7 @@ class UnitTable:
         lift: How much an agreement of two nodes in each factor speaks for it ``[M]``.
     """
 
-    network: SharpGCN
+    network: ClassUnitGCN
     units: Tensor
     lift: Tensor
 
@@ -68,7 +68,7 @@ class UnitTable:
 
 
 @torch.no_grad()
-def unit_table(graph: GraphRows, network: SharpGCN) -> UnitTable:
+def unit_table(graph: GraphRows, network: ClassUnitGCN) -> UnitTable:
     """Run a network on all nodes of a graph; one with a structure finds that of the graph first.
 
     Args:

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from lgdgcn import kernels
-from lgdgcn.models import SharpGCN
-from lgdgcn.nn import SharpConv
+from lgdgcn.models import ClassUnitGCN
+from lgdgcn.nn import ClassUnitConv
 from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.large_graph import LargeGraph, edges_of_range
 from lgdgcn.train.neighbourhood import around
@@ -21,9 +21,9 @@ __all__ = ["depth_of", "scores_without"]
 _ROWS = 1 << 14  # nodes whose edges are looked at together
 
 
-def depth_of(network: SharpGCN) -> int:
+def depth_of(network: ClassUnitGCN) -> int:
     """How many hops away a node can be and still have a part in another's scores."""
-    votes = sum(cast("SharpConv", layer).iterations for layer in network.layers)
+    votes = sum(cast("ClassUnitConv", layer).iterations for layer in network.layers)
     encoder = network.encoder
     return votes + (0 if encoder is None else encoder.hops + len(encoder.deeper))
 

@@ -101,6 +101,13 @@ CHANGES: tuple[Change, ...] = (
             "a scale row": "{tree}/benchmarks/scale.py --row {json}",
         },
     ),
+    Change(
+        "src/lgdgcn/models/ours.py",  # the default model is ours, in every word
+        {
+            "ours": "--variant ours",
+            "population of ours": "{here}/population.py {graph} {run} {epochs} ours",
+        },
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""Units that are classes: the sharp variant's projection and routing."""
+"""Units that are classes: our variant's projection and routing."""
 
 import torch
 from torch import Tensor

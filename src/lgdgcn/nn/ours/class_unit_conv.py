@@ -1,4 +1,4 @@
-"""One layer of the sharp variant: an LGD-GCN layer whose units are class distributions."""
+"""One layer of our variant: an LGD-GCN layer whose units are class distributions."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.nn.lgd_conv import Disentangled, LGDConv, Moment
-from lgdgcn.nn.sharp.batch_edges import EdgeMoments, sampled_edge_loss
-from lgdgcn.nn.sharp.class_units import vote
-from lgdgcn.nn.sharp.edge_mixture import (
+from lgdgcn.nn.ours.batch_edges import EdgeMoments, sampled_edge_loss
+from lgdgcn.nn.ours.class_units import vote
+from lgdgcn.nn.ours.edge_mixture import (
     drawn_weights,
     edge_loss,
     factor_posterior,
@@ -17,19 +17,19 @@ from lgdgcn.nn.sharp.edge_mixture import (
 )
 from lgdgcn.nn.subgraph import Subgraph
 
-__all__ = ["SharpConv"]
+__all__ = ["ClassUnitConv"]
 
 _NEVER = -1e4  # score of a class that is not there; its probability is 0
 
 
-class SharpConv(LGDConv):
+class ClassUnitConv(LGDConv):
     """Like :class:`~lgdgcn.nn.lgd_conv.LGDConv`, but a unit is the square root of a distribution.
 
     Factor m of a node holds a distribution over d classes. The projection gives the scores of the
-    classes, neighbours vote for each other's classes (:func:`~lgdgcn.nn.sharp.class_units.vote`)
+    classes, neighbours vote for each other's classes (:func:`~lgdgcn.nn.ours.class_units.vote`)
     and every edge is evidence for the factor in which its ends agree
-    (:func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss`,
-    :func:`~lgdgcn.nn.sharp.edge_mixture.factor_posterior`).
+    (:func:`~lgdgcn.nn.ours.edge_mixture.edge_loss`,
+    :func:`~lgdgcn.nn.ours.edge_mixture.factor_posterior`).
 
     Args:
         in_channels: Size of the input vectors.
@@ -39,7 +39,7 @@ class SharpConv(LGDConv):
 
     Example:
         >>> import torch
-        >>> conv = SharpConv(8, 6, factors=3, latent_graph=False)
+        >>> conv = ClassUnitConv(8, 6, factors=3, latent_graph=False)
         >>> conv(torch.rand(5, 8), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])).shape
         torch.Size([5, 6])
     """

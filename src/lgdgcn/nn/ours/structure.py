@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from lgdgcn import kernels
+from lgdgcn.nn.ours.past_weights import PastWeights
 from lgdgcn.nn.propagation import Propagator, normalized_adjacency
-from lgdgcn.nn.sharp.past_weights import PastWeights
 
 __all__ = ["REFRESHES", "PropagationGraph", "Structure", "structured_adjacency"]
 

@@ -1,4 +1,4 @@
-"""Labels as classes of factors: the sharp variant's classifier."""
+"""Labels as classes of factors: our variant's classifier."""
 
 import math
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lgdgcn.kernels import unit_length
-from lgdgcn.nn.sharp.label_groups import met_groups
+from lgdgcn.nn.ours.label_groups import met_groups
 
 __all__ = ["LabelHead"]
 
@@ -21,7 +21,7 @@ class LabelHead(nn.Module):
 
     A factor's classes q exclude each other, so labels that share a factor must, too; a label that
     wants two factors has to split its weight. Where labels start, B, is given by their groups
-    (:func:`~lgdgcn.nn.sharp.label_groups.label_groups`); W is learned, and decays back to it.
+    (:func:`~lgdgcn.nn.ours.label_groups.label_groups`); W is learned, and decays back to it.
 
     If a node has exactly one label, the labels are the first C classes of the first factor, and
     nothing is learned here: :math:`P(c \mid i) = q_{i,1,c}`, among these C.

@@ -1,4 +1,4 @@
-"""The sharp network as a whole; its parts are tested in nn/sharp."""
+"""The ours network as a whole; its parts are tested in nn/ours."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ from literal.consistency import consistency_loss
 from models.toy import toy_graph
 
 OPTIONS = {
-    "variant": "sharp", "encoder_channels": 8, "hops": 2, "views": 3, "factors": 2, "k": 2,
+    "variant": "ours", "encoder_channels": 8, "hops": 2, "views": 3, "factors": 2, "k": 2,
     "hidden_channels": 10, "iterations": 0, "sharpening": 0.4, "latent_graph": False,
 }  # fmt: skip
 

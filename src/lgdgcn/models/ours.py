@@ -1,4 +1,4 @@
-"""The sharp variant's network: class units, edges as evidence, labels that own factors."""
+"""Our variant's network: class units, edges as evidence, labels that own factors."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -11,32 +11,32 @@ from lgdgcn.kernels.graph import TensorCache
 from lgdgcn.models.base import NodeOutput, NodePicker
 from lgdgcn.models.lgd_gcn import LGDGCN
 from lgdgcn.nn import (
+    ClassUnitConv,
     Disentangled,
     LabelHead,
     LGDConv,
     PropagationEncoder,
     PropagationGraph,
-    SharpConv,
     UnitConv,
     consistency_loss,
     normalized_adjacency,
 )
 from lgdgcn.nn.encoder import HopWeights, PropagationOrder
+from lgdgcn.nn.ours.label_groups import meetings
+from lgdgcn.nn.ours.past_weights import PastWeights
+from lgdgcn.nn.ours.structure import REFRESHES, Structure
 from lgdgcn.nn.propagation import Propagator, SampledPropagator
-from lgdgcn.nn.sharp.label_groups import meetings
-from lgdgcn.nn.sharp.past_weights import PastWeights
-from lgdgcn.nn.sharp.structure import REFRESHES, Structure
 from lgdgcn.nn.subgraph import Subgraph
 
-__all__ = ["SharpGCN"]
+__all__ = ["ClassUnitGCN"]
 
 _STRUCTURE = "propagation_graph."  # what the names of a structure's buffers begin with
 
 _copies: TensorCache[Tensor] = TensorCache()
 
 
-class SharpGCN(LGDGCN):
-    """LGD-GCN with other units, votes and classifier; ``docs/sharp.md`` explains it.
+class ClassUnitGCN(LGDGCN):
+    """LGD-GCN with other units, votes and classifier; ``docs/ours.md`` explains it.
 
     With ``encoder_channels``, class units are read from random propagation in front of the layers
     (:class:`~lgdgcn.nn.encoder.PropagationEncoder`). A training step then sees the nodes in
@@ -74,7 +74,7 @@ class SharpGCN(LGDGCN):
         **options: Those of :class:`~lgdgcn.models.lgd_gcn.LGDGCN` but for ``variant``.
 
     Example:
-        >>> model = SharpGCN(8, 16, 3, k=2)
+        >>> model = ClassUnitGCN(8, 16, 3, k=2)
         >>> model(torch.rand(5, 8), torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])).shape
         torch.Size([5, 3])
     """
@@ -164,7 +164,7 @@ class SharpGCN(LGDGCN):
         if self.unit_length:
             return UnitConv(in_channels, out_channels, **options)
         labels = self.num_labels if self.is_exclusive else None
-        return SharpConv(in_channels, out_channels, first_classes=labels, **options)
+        return ClassUnitConv(in_channels, out_channels, first_classes=labels, **options)
 
     def make_classifier(self, in_channels: int, out_channels: int) -> nn.Module:
         """Return a classifier in which every label is a class of one factor."""
@@ -204,7 +204,7 @@ class SharpGCN(LGDGCN):
             self.head.begin(met, nodes, self.num_factors)
         owned = self.owned_factors()
         if owned is not None:
-            for layer in cast("Sequence[SharpConv]", self.layers):
+            for layer in cast("Sequence[ClassUnitConv]", self.layers):
                 layer.begin(owned, self.free_share)
 
     def factors(
@@ -255,7 +255,7 @@ class SharpGCN(LGDGCN):
         share = (owned / owned.sum(-1, keepdim=True)).sqrt().to(classes.dtype)
         return (classes * share[..., None, :, None]).flatten(-2)
 
-    def adapted(self, x: Tensor, edge_index: Tensor) -> "SharpGCN":
+    def adapted(self, x: Tensor, edge_index: Tensor) -> "ClassUnitGCN":
         """Return the network, or for a graph that it was not trained on one that has seen it."""
         graph = self.propagation_graph
         if graph is None or graph.is_for(edge_index, x.size(0)):
@@ -280,7 +280,7 @@ class SharpGCN(LGDGCN):
         assert self.propagation_graph.past is not None
         self.propagation_graph.past.keep(self._own_weights(), epoch)
 
-    def past(self) -> "SharpGCN | None":
+    def past(self) -> "ClassUnitGCN | None":
         """A copy with the weights that the structure is found with; ``None`` if it has none yet.
 
         Where no weights are kept for that, they are the present ones.

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch.autograd import gradcheck
 
 from lgdgcn.nn import class_units, edge_loss, factor_posterior, factor_weights
-from lgdgcn.nn.sharp.edge_mixture import drawn_weights
+from lgdgcn.nn.ours.edge_mixture import drawn_weights
 from literal import voting as literal
 from literal.seeds import seeds
 from nn.ugly import NO_EDGES, ugly_edges

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from lgdgcn.nn import label_groups, number_of_groups
-from lgdgcn.nn.sharp.label_groups import _best_groups
+from lgdgcn.nn.ours.label_groups import _best_groups
 from literal.seeds import seeds
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lgdgcn import kernels
-from lgdgcn.nn.sharp.edge_mixture import (
+from lgdgcn.nn.ours.edge_mixture import (
     SMALLEST,
     agreement_by_factor,
     drawn_weights,
@@ -92,7 +92,7 @@ class EdgeMoments:
 def sampled_edge_loss(
     units: Tensor, part: Subgraph, weights: Tensor, moments: EdgeMoments
 ) -> Tensor:
-    r"""Estimate :func:`~lgdgcn.nn.sharp.edge_mixture.edge_loss` from a part of the graph.
+    r"""Estimate :func:`~lgdgcn.nn.ours.edge_mixture.edge_loss` from a part of the graph.
 
     Edges count for those that were not drawn. The agreement by chance is that of the running means.
     Its gradient is that of this part's nodes, times the running slope of the loss: averaged over

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch.autograd import gradcheck
 
 from lgdgcn.nn import LabelHead, class_units
-from lgdgcn.nn.sharp.label_groups import meetings
+from lgdgcn.nn.ours.label_groups import meetings
 from literal import voting as literal
 from literal.seeds import seeds
 

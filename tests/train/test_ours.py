@@ -1,4 +1,4 @@
-"""What the sharp variant is for: it finds the factors that made a graph, the paper's does not."""
+"""What our variant is for: it finds the factors that made a graph, the paper's does not."""
 
 import re
 import warnings
@@ -21,7 +21,7 @@ SIZES = {"factors": 3, "hidden_channels": 12, "epochs": 150}
 
 def trained(variant, **changes):
     settings = resolve(
-        preset("any", "lgdgcn", "sharp", multi_label=True), SIZES, {"variant": variant}, changes
+        preset("any", "lgdgcn", "ours", multi_label=True), SIZES, {"variant": variant}, changes
     )
     return train_seed(GRAPH, settings, "lgdgcn", 0, torch.device("cpu"))
 
@@ -32,14 +32,14 @@ def attribution(model):
 
 
 def test_edges_are_given_to_the_factor_that_made_them():
-    sharp, paper = trained("sharp"), trained("paper")
-    assert attribution(sharp[1]) > 0.9
+    ours, paper = trained("ours"), trained("paper")
+    assert attribution(ours[1]) > 0.9
     assert attribution(paper[1]) < 0.6  # chance is a third
-    assert sharp[0].test > 0.9 > 0.8 > paper[0].test
+    assert ours[0].test > 0.9 > 0.8 > paper[0].test
 
 
 def test_every_factor_knows_its_classes_on_nodes_it_was_not_told():
-    _, model = trained("sharp")
+    _, model = trained("ours")
     certain = model(GRAPH).layers[-1].units.square().argmax(-1)  # [N, M]
     shares = model.model.classifier.shares().view(3, 4, 3, 4)  # [factor, class] of labels and units
     factor = shares.sum((1, 3)).argmax(1)
@@ -51,13 +51,13 @@ def test_every_factor_knows_its_classes_on_nodes_it_was_not_told():
 
 
 def test_without_the_edge_loss_fewer_edges_are_explained():
-    _, without = trained("sharp", lambda_edge=0.0)
-    _, with_it = trained("sharp")
+    _, without = trained("ours", lambda_edge=0.0)
+    _, with_it = trained("ours")
     assert attribution(with_it) > attribution(without) + 0.02
 
 
 def test_groups_are_those_of_the_training_nodes_alone():
-    settings = resolve(preset("any", "lgdgcn", "sharp", multi_label=True), SIZES)
+    settings = resolve(preset("any", "lgdgcn", "ours", multi_label=True), SIZES)
 
     def start(graph):
         return new_model("lgdgcn", Member(settings), graph, graph.y.size(1)).classifier.start
@@ -87,7 +87,7 @@ def test_groups_are_those_of_the_training_nodes_alone():
 )
 def test_too_few_classes_are_said_once(changes, words):
     settings = resolve(
-        preset("any", "lgdgcn", "sharp", multi_label=True), SIZES, {"epochs": 1}, changes
+        preset("any", "lgdgcn", "ours", multi_label=True), SIZES, {"epochs": 1}, changes
     )
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", LGDWarning)
@@ -100,6 +100,6 @@ def test_too_few_classes_are_said_once(changes, words):
 
 @pytest.mark.parametrize("changes", [{"label_groups": False}, {"num_layers": 2}, {"factors": 1}])
 def test_it_trains_with_any_part_changed(changes):
-    result, model = trained("sharp", epochs=5, **changes)
+    result, model = trained("ours", epochs=5, **changes)
     assert result.epochs == 5
     assert model(GRAPH).logits.isfinite().all()
