@@ -27,7 +27,7 @@ def tune(
         Path | None,
         typer.Option(
             help="TOML file with the ranges to search.",
-            show_default="the paper's ranges; for ours, ours",
+            show_default="that of the model",
         ),
     ] = None,
     sets: Sets = None,
