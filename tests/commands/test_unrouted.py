@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
+from cli.test_warnings import write_classes
 from commands.conftest import write_graph
 from commands.runner import call, result_of, train
 from commands.test_explore import page_of
-from commands.test_warnings import write_classes
 from lgdgcn import LGDClassifier
 from lgdgcn.commands.finished_run import open_run
 from lgdgcn.commands.verdict import lost_to

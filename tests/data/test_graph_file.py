@@ -96,5 +96,5 @@ def test_check_writes_once(graph):
     assert "roles are those of" in call("data", "check", f"{graph}/").out
 
 
-def test_check_is_for_folders():
-    call("data", "check", "synthetic").refused("synthetic is no folder")
+def test_only_a_folder_has_a_file_to_write():
+    call("data", "check", "synthetic", "--write").refused("--write is for a folder", "synthetic")
