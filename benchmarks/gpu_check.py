@@ -44,9 +44,9 @@ def batches(device: str) -> None:
 
     from lgdgcn.config import Settings
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.train.batch_trainer import BatchTrainer
-    from lgdgcn.train.graph_rows import prepared_rows
-    from lgdgcn.train.mapped import mapped_graph
+    from lgdgcn.large.batch_trainer import BatchTrainer
+    from lgdgcn.large.graph_rows import prepared_rows
+    from lgdgcn.large.mapped import mapped_graph
     from lgdgcn.train.state import Member
     from lgdgcn.train.trained import TrainedModel
 
@@ -106,9 +106,9 @@ def resume(device: str) -> None:
     from lgdgcn.config import preset, resolve
     from lgdgcn.data.source import GraphSource
     from lgdgcn.errors import StoppedError
+    from lgdgcn.runs.fit import train_seeds
+    from lgdgcn.runs.folder import RunFolder
     from lgdgcn.runtime import StopRequest, select_device
-    from lgdgcn.train.run_folder import RunFolder
-    from lgdgcn.train.seeds import train_seeds
 
     class Later(StopRequest):
         asked = 0
@@ -185,7 +185,7 @@ def large(device: str) -> None:
     from scale import measure
 
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.train.large_graph import LargeGraph
+    from lgdgcn.large.large_graph import LargeGraph
     from lgdgcn.train.trained import TrainedModel
 
     with tempfile.TemporaryDirectory() as place:

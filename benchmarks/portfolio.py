@@ -47,7 +47,7 @@ USED = Path(lgdgcn.__file__).with_name("portfolio.toml")
 
 MOST = 6.0  # points lost that count, so that one graph alone decides nothing
 JUDGED = (50, 150, 300)  # epochs after which validation scores are written down
-KEPT = (8, 4, 1)  # members that go on then; lgdgcn.train.portfolio.ROUNDS is quicker
+KEPT = (8, 4, 1)  # members that go on then; lgdgcn.search.portfolio.ROUNDS is quicker
 
 Entry = dict[str, Any]
 Row = dict[str, Any]

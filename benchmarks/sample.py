@@ -17,10 +17,10 @@ import torch
 from portfolio import Recorder, source_of
 from suite import MEASURED, candidates_of
 
+from lgdgcn.search.portfolio import choose_each
+from lgdgcn.search.sample import search_sample
 from lgdgcn.storage import write_json
 from lgdgcn.train.jobs import Job, run_jobs
-from lgdgcn.train.portfolio import choose_each
-from lgdgcn.train.search_sample import search_sample
 from lgdgcn.train.state import Member
 
 

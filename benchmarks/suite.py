@@ -24,9 +24,9 @@ from portfolio import GRAPHS, MODELS, RESULT, Recorder, in_workers, section, sou
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from lgdgcn.config import auto_scaling, default_variant, preset, resolve
+from lgdgcn.search.portfolio import ROUNDS, Candidate, choose_each
 from lgdgcn.storage import write_text
 from lgdgcn.train.jobs import Job, run_jobs
-from lgdgcn.train.portfolio import ROUNDS, Candidate, choose_each
 from lgdgcn.train.state import Member
 
 SPLITS = 5

@@ -18,8 +18,8 @@ from lgdgcn import LGDClassifier
 from lgdgcn.config import Settings, portfolio, preset
 from lgdgcn.edges import fit_graph
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDWarning
-from lgdgcn.train.candidates import candidates
-from lgdgcn.train.seeds import train_seed
+from lgdgcn.runs.fit import train_seed
+from lgdgcn.search.candidates import candidates
 from models.toy import toy_graph
 
 SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30}
@@ -681,7 +681,7 @@ def test_models_of_other_kinds(tmp_path):
 
 
 def test_settings_are_chosen_from_a_portfolio_and_training_goes_on_from_there(monkeypatch):
-    monkeypatch.setattr("lgdgcn.train.portfolio.ROUNDS", ((2, 2), (4, 1)))
+    monkeypatch.setattr("lgdgcn.search.portfolio.ROUNDS", ((2, 2), (4, 1)))
     model = LGDClassifier(epochs=6, lr=0.02).fit(toy_graph())
     settings = model.trained_.settings
     given = {"epochs": 6, "lr": 0.02}

@@ -46,15 +46,15 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS
+from lgdgcn.runs.fit import train_seed
 from lgdgcn.runtime import select_device
+from lgdgcn.search.candidates import candidates, seconds_of
+from lgdgcn.search.factors import FOUND, find_factors
+from lgdgcn.search.portfolio import Candidate, choose_settings
 from lgdgcn.storage import check_target, write_text
-from lgdgcn.train.auto_factors import FOUND, find_factors
-from lgdgcn.train.candidates import candidates, seconds_of
 from lgdgcn.train.checkpoint import refuse_foreign
-from lgdgcn.train.portfolio import Candidate, choose_settings
 from lgdgcn.train.sanity import usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
-from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import EpochReport, Member
 from lgdgcn.train.trained import TrainedModel
 
@@ -131,7 +131,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         factors_: Number of factors, which ``factors="auto"`` finds.
         history_: Losses and validation scores of every epoch.
         n_features_in_: Number of features.
-        result_: Scores of the fit, a :class:`~lgdgcn.train.seeds.SeedResult`.
+        result_: Scores of the fit, a :class:`~lgdgcn.runs.fit.SeedResult`.
 
     Example:
         >>> from lgdgcn.data import synthetic_graph

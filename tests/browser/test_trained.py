@@ -8,7 +8,7 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.explorer.payload import payload
-from lgdgcn.train.seeds import train_seed
+from lgdgcn.runs.fit import train_seed
 from models.toy import toy_graph
 
 from .chromium import Page

@@ -115,7 +115,7 @@ def test_parts_without_nodes_are_refused(folder, tmp_path, size, parts):
 
 
 def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", 15)
+    monkeypatch.setattr("lgdgcn.search.sample.MOST_NODES", 15)
     outcomes, chosen = [], []
     for graph in folder:
         run = tmp_path / f"run-{graph.name}"

@@ -20,8 +20,8 @@ from cli.runner import (
     widest_table,
 )
 from lgdgcn.config import Settings, portfolio, preset, resolve
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.train.checkpoint import load_weights
-from lgdgcn.train.run_folder import RunFolder
 
 PNG = b"\x89PNG\r\n\x1a\n"
 TERMS = ["classification", "edge", "total"]

@@ -8,7 +8,7 @@ import pytest
 from commands.runner import GRAPH, call, content, result_of
 from lgdgcn.commands import train as command
 from lgdgcn.errors import StoppedError
-from lgdgcn.train.auto_factors import find_factors
+from lgdgcn.search.factors import find_factors
 
 LINE = "factors: 2 own labels, 0 free (held-out edge likelihood); 8 channels"
 

@@ -13,11 +13,11 @@ import torch
 from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, result_of
 from lgdgcn.config import Settings
+from lgdgcn.runs.fit import _align, _saved_state
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.train import checkpoint
 from lgdgcn.train.checkpoint import load_weights
 from lgdgcn.train.jobs import Job
-from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.seeds import _align, _saved_state
 from lgdgcn.train.state import Member
 
 ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=30", "--set", "patience=30"]

@@ -22,12 +22,12 @@ from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import canonical
 from lgdgcn.edges import large_explain
 from lgdgcn.edges.explain import Explainer
+from lgdgcn.large.large_graph import LargeGraph
+from lgdgcn.large.without_factor import depth_of, scores_without
 from lgdgcn.metrics import sampled
 from lgdgcn.models import build
-from lgdgcn.train.large_graph import LargeGraph
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
-from lgdgcn.train.without_factor import depth_of, scores_without
 
 pytest.importorskip("duckdb", reason="packing needs the extra [scale]")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -16,7 +16,7 @@ from lgdgcn.commands import second_process
 from lgdgcn.commands import train as train_module
 from lgdgcn.errors import StoppedError
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train import portfolio
+from lgdgcn.search import portfolio
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import pytest
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, call, content, train
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.train import checkpoint
-from lgdgcn.train.run_folder import RunFolder
 
 
 @pytest.fixture

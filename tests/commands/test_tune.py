@@ -28,8 +28,9 @@ from lgdgcn.commands import tune as command
 from lgdgcn.config import from_toml, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
-from lgdgcn.tune import processes, search
-from lgdgcn.tune.space import read_space
+from lgdgcn.search import processes
+from lgdgcn.search import tuning as search
+from lgdgcn.search.space import read_space
 from tune.processes import kill, stop_hearts
 
 GRAPH = "synthetic:nodes=60,factors=2,classes=3"

@@ -14,8 +14,8 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.explorer import payload as module
 from lgdgcn.explorer.payload import payload, training_curves
+from lgdgcn.runs.fit import train_seed
 from lgdgcn.storage import to_json
-from lgdgcn.train.seeds import train_seed
 from models.toy import toy_graph as plain_graph
 
 SETTINGS = Settings(factors=2, hidden_channels=8, k=3, epochs=3)

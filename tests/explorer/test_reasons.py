@@ -14,7 +14,7 @@ from lgdgcn.edges.pairs import find_pairs
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.payload import payload
 from lgdgcn.explorer.reasons import reason_payload
-from lgdgcn.train.seeds import train_seed
+from lgdgcn.runs.fit import train_seed
 from models.toy import toy_graph
 
 

@@ -24,9 +24,9 @@ from faults.graphs import fitted, replaced
 from faults.hostile import Payload, sealed
 from lgdgcn.errors import InputError
 from lgdgcn.kernels import nearest
+from lgdgcn.search.study import open_study
 from lgdgcn.train import checkpoint
 from lgdgcn.train.memory import out_of_memory
-from lgdgcn.tune.study import open_study
 from models.toy import toy_graph
 from tune.processes import SPACE, finish, kill_amid_trials, opened, start_workers, worker_of
 

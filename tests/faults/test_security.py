@@ -23,8 +23,8 @@ from lgdgcn.data import download
 from lgdgcn.data.planetoid import file_names
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, LGDError
+from lgdgcn.search.study import open_study
 from lgdgcn.train import checkpoint
-from lgdgcn.tune.study import open_study
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy as npz", "pt as npz", "planetoid", "model"])

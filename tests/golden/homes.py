@@ -19,8 +19,8 @@ import torch
 
 from commands.runner import call
 from lgdgcn.edges import shown_types
+from lgdgcn.search import tuning as search
 from lgdgcn.train.trainer import Trainer
-from lgdgcn.tune import search
 
 __all__ = ["SYNTHETIC", "copy", "home", "plain_machine", "signal_in_epoch"]
 

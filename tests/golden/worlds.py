@@ -30,8 +30,8 @@ from safetensors.torch import save_file
 from commands.runner import call
 from golden import homes
 from lgdgcn.data import download
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.runtime import available_memory
-from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["World"]
 

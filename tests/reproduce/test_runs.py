@@ -17,9 +17,9 @@ from lgdgcn.models import build
 from lgdgcn.reproduce import runs
 from lgdgcn.reproduce.results import Results
 from lgdgcn.reproduce.runs import architecture, merged, train_cells
+from lgdgcn.runs.fit import train_seeds
+from lgdgcn.runs.lock import RunLock
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train.run_lock import RunLock
-from lgdgcn.train.seeds import train_seeds
 from lgdgcn.train.trainer import Trainer
 from reproduce.tiny import GRAPH, cell
 

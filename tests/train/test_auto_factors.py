@@ -16,8 +16,8 @@ from lgdgcn.data.features import features_without_edges
 from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train import auto_factors
-from lgdgcn.train.auto_factors import (
+from lgdgcn.search import factors as auto_factors
+from lgdgcn.search.factors import (
     fewest_within_one_error,
     find_factors,
     hold_back_edges,

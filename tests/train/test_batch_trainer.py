@@ -12,11 +12,12 @@ from lgdgcn.data.packed import PackedGraph, PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
-from lgdgcn.train import mapped, scratch, task
-from lgdgcn.train.batch_trainer import BatchTrainer
-from lgdgcn.train.graph_rows import prepared_rows
+from lgdgcn.large import mapped, scratch
+from lgdgcn.large.batch_trainer import BatchTrainer
+from lgdgcn.large.graph_rows import prepared_rows
+from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.train import task
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.mapped import mapped_graph
 from lgdgcn.train.state import Member
 from lgdgcn.train.targets import Targets
 from train.test_batches import NODES, graph_of

@@ -7,18 +7,18 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
+from lgdgcn.large.ahead import ahead
+from lgdgcn.large.batch_input import _place
+from lgdgcn.large.batches import BatchSampler
+from lgdgcn.large.deal import Deal
+from lgdgcn.large.graph_rows import GraphRows
+from lgdgcn.large.hop_table import hop_table, left_variance
+from lgdgcn.large.structure_rows import structure_rows
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.models.population import stack
 from lgdgcn.nn.ours.batch_edges import EdgeMoments
 from lgdgcn.nn.propagation import normalized_adjacency, propagate
-from lgdgcn.train.ahead import ahead
-from lgdgcn.train.batch_input import _place
-from lgdgcn.train.batches import BatchSampler
-from lgdgcn.train.deal import Deal
-from lgdgcn.train.graph_rows import GraphRows
-from lgdgcn.train.hop_table import hop_table, left_variance
 from lgdgcn.train.loss import loss_terms
-from lgdgcn.train.structure_rows import structure_rows
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from literal.seeds import seeds
@@ -295,9 +295,9 @@ def test_a_disk_without_room_is_said(tmp_path, monkeypatch):
 
 def test_a_wide_table_stays_in_memory_where_there_is_much(monkeypatch):
     graph = GraphRows.of(graph_of(1))
-    monkeypatch.setattr("lgdgcn.train.hop_table._IN_MEMORY", 0)
+    monkeypatch.setattr("lgdgcn.large.hop_table._IN_MEMORY", 0)
     assert _place(graph, 2, False, "auto") == (True, Path(tempfile.gettempdir()))
-    monkeypatch.setattr("lgdgcn.train.batch_input._WIDEST", 1)
+    monkeypatch.setattr("lgdgcn.large.batch_input._WIDEST", 1)
     assert _place(graph, 2, False, "auto") == (True, None)
-    monkeypatch.setattr("lgdgcn.train.batch_input.available_memory", lambda: 0)
+    monkeypatch.setattr("lgdgcn.large.batch_input.available_memory", lambda: 0)
     assert _place(graph, 2, False, "auto") == (False, None)

@@ -12,10 +12,10 @@ from lgdgcn.edges.pairs import find_pairs
 from lgdgcn.errors import InputError
 from lgdgcn.estimator import LGDClassifier
 from lgdgcn.kernels.graph import edge_weights
+from lgdgcn.large.mapped import mapped_graph
 from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
-from lgdgcn.train.mapped import mapped_graph
-from lgdgcn.train.seeds import train_seed, train_seeds
+from lgdgcn.runs.fit import train_seed, train_seeds
 from lgdgcn.train.state import Member
 from lgdgcn.train.trained import hold_once, prepared, prepared_alike
 from lgdgcn.train.trainer import Trainer

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgdgcn.errors import CheckpointError, LGDWarning
-from lgdgcn.train.run_files import check_same, differences
+from lgdgcn.runs.files import check_same, differences
 
 
 def test_differences():

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
+from lgdgcn.runs.fit import train_seed
 from lgdgcn.train.scores import Counts
-from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.task import Task
 from models.toy import toy_graph
 

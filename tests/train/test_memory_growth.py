@@ -20,8 +20,11 @@ from measuring import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data import labels
 from lgdgcn.data.packed import PackedGraph
-from lgdgcn.train import batch_trainer, deal, graph_rows, hop_table, large_graph, mapped, sanity
-from lgdgcn.train import scratch, seeds, task
+from lgdgcn.large import batch_trainer, deal, graph_rows, hop_table, large_graph, mapped
+from lgdgcn.train import sanity
+from lgdgcn.large import scratch
+from lgdgcn.runs import fit as seeds
+from lgdgcn.train import task
 
 hop_table._ENTRIES = labels._ENTRIES = mapped._PIECE = scratch._PIECE = task._ENTRIES = 1 << 14
 hop_table._IN_MEMORY = scratch._SMALL = 0

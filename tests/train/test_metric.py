@@ -18,9 +18,9 @@ from lgdgcn.config import Settings
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.registry import load
 from lgdgcn.errors import InputError
+from lgdgcn.runs.fit import train_seed, train_seeds
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.scores import METRICS
-from lgdgcn.train.seeds import train_seed, train_seeds
 from lgdgcn.train.state import Member
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lgdgcn.train.neighbourhood import (
+from lgdgcn.large.neighbourhood import (
     around,
     drawn_edges,
     induced_edges,

@@ -12,11 +12,11 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import InputError, LGDNote
+from lgdgcn.large import latent_neighbours as finding
+from lgdgcn.large import structure_rows
+from lgdgcn.large.batch_trainer import BatchTrainer
+from lgdgcn.large.graph_rows import GraphRows
 from lgdgcn.models import build
-from lgdgcn.train import latent_neighbours as finding
-from lgdgcn.train import structure_rows
-from lgdgcn.train.batch_trainer import BatchTrainer
-from lgdgcn.train.graph_rows import GraphRows
 from lgdgcn.train.state import Member
 from literal import structure as literal
 from train.test_batch_trainer import STRUCTURE, canonical_graph, trained

@@ -10,8 +10,8 @@ from lgdgcn.config import preset, resolve
 from lgdgcn.data import synthetic_graph
 from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics import edge_attribution
+from lgdgcn.runs.fit import train_seed
 from lgdgcn.train.members import new_model
-from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import Member
 from lgdgcn.train.trainer import Trainer
 

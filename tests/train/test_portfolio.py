@@ -13,10 +13,10 @@ from torch_geometric.utils import to_undirected
 from lgdgcn.config import Settings, has_own_preset, portfolio, preset, resolve
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, StoppedError
+from lgdgcn.runs.fit import train_seed
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train import portfolio as module
-from lgdgcn.train.portfolio import Candidate, choose_settings
-from lgdgcn.train.seeds import train_seed
+from lgdgcn.search import portfolio as module
+from lgdgcn.search.portfolio import Candidate, choose_settings
 from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.trained import prepared
 from lgdgcn.train.trainer import Trainer
@@ -221,8 +221,8 @@ def test_of_scores_that_are_alike_the_lowest_loss_decides(graph, scores, losses,
 
 
 def test_settings_for_a_large_graph_are_tried_on_a_sample(graph, short, monkeypatch):
-    monkeypatch.setattr("lgdgcn.train.search_sample.WHOLE", graph.num_nodes - 1)
-    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", graph.num_nodes // 2)
+    monkeypatch.setattr("lgdgcn.search.sample.WHOLE", graph.num_nodes - 1)
+    monkeypatch.setattr("lgdgcn.search.sample.MOST_NODES", graph.num_nodes // 2)
     choice = choose(graph, USELESS, GOOD)
     assert (choice.number, choice.sample) == (2, graph.num_nodes // 2)
     assert choice.state is None
@@ -231,9 +231,9 @@ def test_settings_for_a_large_graph_are_tried_on_a_sample(graph, short, monkeypa
 
 
 def test_settings_that_are_not_for_the_whole_graph_are_not_tried(graph, short, monkeypatch):
-    monkeypatch.setattr("lgdgcn.train.search_sample.WHOLE", graph.num_nodes - 1)
-    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", graph.num_nodes // 2)
-    monkeypatch.setattr("lgdgcn.train.search_sample._NEIGHBOURS", 10)
+    monkeypatch.setattr("lgdgcn.search.sample.WHOLE", graph.num_nodes - 1)
+    monkeypatch.setattr("lgdgcn.search.sample.MOST_NODES", graph.num_nodes // 2)
+    monkeypatch.setattr("lgdgcn.search.sample._NEIGHBOURS", 10)
     wide = replace(GOOD, structure="global")
     choice = choose(graph, wide, USELESS, GOOD, wide)
     assert (choice.number, choice.too_large) == (3, 2)
@@ -248,8 +248,8 @@ def test_settings_that_are_not_for_the_whole_graph_are_not_tried(graph, short, m
 
 
 def test_a_sample_is_judged_by_the_score_of_the_whole_graph(graph, short, monkeypatch):
-    monkeypatch.setattr("lgdgcn.train.search_sample.WHOLE", graph.num_nodes - 1)
-    monkeypatch.setattr("lgdgcn.train.search_sample.MOST_NODES", graph.num_nodes // 2)
+    monkeypatch.setattr("lgdgcn.search.sample.WHOLE", graph.num_nodes - 1)
+    monkeypatch.setattr("lgdgcn.search.sample.MOST_NODES", graph.num_nodes // 2)
     judged = []
 
     def watched(candidates, graphs, *others, **options):

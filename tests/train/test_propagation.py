@@ -8,8 +8,8 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics.controls import measure
+from lgdgcn.runs.fit import train_seed
 from lgdgcn.train.memory import _activations
-from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import Member
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer

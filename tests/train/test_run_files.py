@@ -12,7 +12,7 @@ from lgdgcn.commands import explore, train_table
 from lgdgcn.commands.verdict import lost_to
 from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.errors import InputError
-from lgdgcn.train.run_files import read_config, read_result
+from lgdgcn.runs.files import read_config, read_result
 
 SCORES = {"micro_f1": 0.5, "macro_f1": None}
 RUN = {"seed": 0, "val": 0.5, "test": None, "epochs": 8, "seconds": 0.1, "data": "ab"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.runs.folder import RunFolder
 
 CONFIG = '[run]\ndataset = "cora"\nmodel = "gcn"\nseeds = 1\nsplit = "standard"\n[settings]\n'
 OWN = ["config.toml", "metrics.jsonl", "result.json", "model.safetensors", "units.png"]
@@ -366,7 +366,7 @@ def test_a_folder_or_a_pipe_where_a_file_goes(path, name):
 
 HOLD = """
 import sys
-from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.runs.folder import RunFolder
 with RunFolder(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
@@ -517,7 +517,7 @@ def test_disk_full_for_real(tmp_path):
     code = """
 import resource, sys
 from lgdgcn.errors import InputError
-from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.runs.folder import RunFolder
 try:
     with RunFolder(sys.argv[1]) as run:
         run.write_config("lr = 0.01")

@@ -9,11 +9,11 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import MODELS, NodeOutput, build
 from lgdgcn.nn import VARIANTS, Disentangled
+from lgdgcn.runs.fit import train_seed
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.train.luck import lucky_score
-from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import likely_cause, sanity_warnings, usage_warning
 from lgdgcn.train.scores import METRICS
-from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task

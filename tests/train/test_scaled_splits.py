@@ -5,7 +5,7 @@ import torch
 from lgdgcn.config import resolve
 from lgdgcn.data import synthetic_graph
 from lgdgcn.data.validate import canonical
-from lgdgcn.train.seeds import train_seed, train_seeds
+from lgdgcn.runs.fit import train_seed, train_seeds
 
 CPU = torch.device("cpu")
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from lgdgcn.train import scratch
+from lgdgcn.large import scratch
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 50])

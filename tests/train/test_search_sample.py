@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import preset, resolve
 from lgdgcn.kernels.graph import edge_weights
-from lgdgcn.train import search_sample as module
-from lgdgcn.train.search_sample import is_for_graph, search_sample
+from lgdgcn.search import sample as module
+from lgdgcn.search.sample import is_for_graph, search_sample
 
 
 def ring(nodes: int) -> Data:

@@ -11,12 +11,12 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, StoppedError
+from lgdgcn.runs import fit as seeds_module
+from lgdgcn.runs.fit import SeedResult, summary, train_seed, train_seeds
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
-from lgdgcn.train import seeds as seeds_module
 from lgdgcn.train.memory import members_at_once
-from lgdgcn.train.run_folder import RunFolder
-from lgdgcn.train.seeds import SeedResult, summary, train_seed, train_seeds
 from lgdgcn.train.trained import hold_once
 from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph

@@ -8,7 +8,7 @@ import torch
 from lgdgcn.config import Settings, belongs, check_used, resolve
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS
-from lgdgcn.train.seeds import train_seed
+from lgdgcn.runs.fit import train_seed
 from models.toy import VARIANTS, toy_graph
 
 FIELDS = {field.name: field for field in dataclasses.fields(Settings)}

@@ -6,15 +6,15 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
+from lgdgcn.large import hop_table, structure_rows
+from lgdgcn.large.batch_trainer import BatchTrainer
+from lgdgcn.large.graph_rows import GraphRows, prepared_rows
+from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.large.unit_table import unit_table
 from lgdgcn.models import build
-from lgdgcn.train import hop_table, structure_rows
-from lgdgcn.train.batch_trainer import BatchTrainer
-from lgdgcn.train.graph_rows import GraphRows, prepared_rows
-from lgdgcn.train.mapped import mapped_graph
 from lgdgcn.train.state import Member
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
-from lgdgcn.train.unit_table import unit_table
 from literal import structure as literal
 from literal.seeds import seeds
 from train.test_batch_trainer import (

@@ -15,8 +15,8 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import MODELS
+from lgdgcn.runs.fit import train_seed
 from lgdgcn.train.checkpoint import save_weights
-from lgdgcn.train.seeds import train_seed
 from lgdgcn.train.trained import TrainedModel, prepared
 from models.toy import toy_graph
 

@@ -11,9 +11,9 @@ from torch.testing import assert_close
 
 from lgdgcn.config import Settings
 from lgdgcn.data.features import sparse_features
+from lgdgcn.large import hop_table, unit_table
+from lgdgcn.large.graph_rows import GraphRows
 from lgdgcn.models import build
-from lgdgcn.train import hop_table, unit_table
-from lgdgcn.train.graph_rows import GraphRows
 from train.test_batch_trainer import BATCH_NORM, ENCODER, VOTES
 from train.test_batches import graph_of
 
@@ -75,8 +75,8 @@ from measuring import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.models import build
-from lgdgcn.train import hop_table, node_steps, unit_table
-from lgdgcn.train.mapped import mapped_rows
+from lgdgcn.large import hop_table, node_steps, unit_table
+from lgdgcn.large.mapped import mapped_rows
 
 hop_table._ENTRIES = 1 << 16  # far below the sizes of both graphs
 hop_table._IN_MEMORY = 0

@@ -2,7 +2,7 @@ import time
 
 import torch
 
-from lgdgcn.train.waiting import Waiting
+from lgdgcn.large.waiting import Waiting
 
 
 def test_all_waiting_is_added_up_and_the_work_between_is_not(monkeypatch):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
-from lgdgcn.tune.database import StudyAddress
+from lgdgcn.search.database import StudyAddress
 
 USER, PASSWORD = "tuner", "s3cret/pa:ss"  # with characters that addresses must escape
 

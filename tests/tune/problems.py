@@ -6,8 +6,8 @@ import optuna
 import torch
 
 from lgdgcn.data.source import GraphSource
-from lgdgcn.tune.search import LowerThirdPruner, SearchProblem, sampler
-from lgdgcn.tune.space import Space
+from lgdgcn.search.space import Space
+from lgdgcn.search.tuning import LowerThirdPruner, SearchProblem, sampler
 
 GRAPH = GraphSource("synthetic:nodes=60,factors=2,classes=3")
 CPU = torch.device("cpu")

@@ -9,9 +9,9 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState
 
-from lgdgcn.tune.database import study_lock
-from lgdgcn.tune.study import open_study
-from lgdgcn.tune.workers import Worker
+from lgdgcn.search.database import study_lock
+from lgdgcn.search.study import open_study
+from lgdgcn.search.workers import Worker
 from tune.databases import execute
 
 SPACE = {"model": "gcn", "space": {"x": [0, 1]}}

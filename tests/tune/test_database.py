@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lgdgcn.errors import InputError, LGDError
-from lgdgcn.tune.database import StudyAddress, database_faults, default_storage, study_lock
-from lgdgcn.tune.study import open_study
+from lgdgcn.search.database import StudyAddress, database_faults, default_storage, study_lock
+from lgdgcn.search.study import open_study
 from tune.processes import SPACE, kill, opened, worker_of
 
 

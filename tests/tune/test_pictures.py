@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 from optuna.trial import TrialState, create_trial
 
-from lgdgcn.tune.winner import _importance, plot_history, plot_importance
+from lgdgcn.search.winner import _importance, plot_history, plot_importance
 
 SPACE = {
     "lr": FloatDistribution(1e-4, 1, log=True),

@@ -11,9 +11,9 @@ from optuna.trial import TrialState
 from sqlalchemy.exc import DBAPIError
 
 from lgdgcn.errors import InputError, LGDError, LGDWarning
-from lgdgcn.tune import workers
-from lgdgcn.tune.database import database_faults
-from lgdgcn.tune.study import open_study
+from lgdgcn.search import workers
+from lgdgcn.search.database import database_faults
+from lgdgcn.search.study import open_study
 from tune.databases import PASSWORD, execute, running_server
 from tune.processes import (
     SPACE,
@@ -87,7 +87,7 @@ def test_a_worker_that_was_silent_for_too_long_is_too_late(storage):
 
 
 def test_the_lock_of_a_machine_that_vanished_is_freed(storage, monkeypatch):
-    monkeypatch.setattr("lgdgcn.tune.database._LOCK_SECONDS", 1)
+    monkeypatch.setattr("lgdgcn.search.database._LOCK_SECONDS", 1)
     opened(storage, resume=False)
     start = time.monotonic()
     with suppress(DBAPIError), worker_of(storage, 1).lock(), worker_of(storage, 1).lock():

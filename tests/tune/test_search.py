@@ -10,12 +10,12 @@ import torch
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
+from lgdgcn.search import trials as training
+from lgdgcn.search import tuning as searching
+from lgdgcn.search.trials import TrialRun, train_trials
+from lgdgcn.search.tuning import Finalist, LowerThirdPruner, sampler, search, train_finalists
+from lgdgcn.search.workers import Worker
 from lgdgcn.train.trainer import Trainer
-from lgdgcn.tune import search as searching
-from lgdgcn.tune import trials as training
-from lgdgcn.tune.search import Finalist, LowerThirdPruner, sampler, search, train_finalists
-from lgdgcn.tune.trials import TrialRun, train_trials
-from lgdgcn.tune.workers import Worker
 from tune.problems import GRAPH, RANGES, new_study, problem_of
 
 TRIALS = 9

@@ -10,9 +10,9 @@ import lgdgcn
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
-from lgdgcn.tune.space import Space, default_space, read_space
+from lgdgcn.search.space import Space, default_space, read_space
 
-SPACES = sorted((Path(lgdgcn.__file__).parent / "tune" / "spaces").glob("*.toml"))
+SPACES = sorted((Path(lgdgcn.__file__).parent / "search" / "spaces").glob("*.toml"))
 LR = "lr = {low = 0.001, high = 0.1, log = true}\n"
 
 

@@ -6,7 +6,7 @@ import optuna
 import pytest
 
 from lgdgcn.errors import InputError
-from lgdgcn.tune.study import check_name, open_study
+from lgdgcn.search.study import check_name, open_study
 from tune.processes import SPACE, opened
 
 

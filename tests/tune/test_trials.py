@@ -9,10 +9,10 @@ from lgdgcn.config import Settings
 from lgdgcn.data import synthetic_graph
 from lgdgcn.data.validate import canonical
 from lgdgcn.metrics.catalogue import HEADLINE
+from lgdgcn.search import trials
+from lgdgcn.search.trials import TrialRun, factor_metrics, train_trials
 from lgdgcn.train.state import Member
 from lgdgcn.train.trainer import Trainer
-from lgdgcn.tune import trials
-from lgdgcn.tune.trials import TrialRun, factor_metrics, train_trials
 from tune.problems import CPU, FIXED, GRAPH
 
 SETTINGS = [

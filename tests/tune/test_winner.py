@@ -8,8 +8,8 @@ import pytest
 
 from lgdgcn.config import Settings, from_toml, preset, preset_names, resolve
 from lgdgcn.data.source import GraphSource
-from lgdgcn.tune.search import Finalist
-from lgdgcn.tune.winner import write_preset
+from lgdgcn.search.tuning import Finalist
+from lgdgcn.search.winner import write_preset
 from tune.problems import GRAPH, new_study, problem_of
 
 PARAMS = {"lr": 0.0123456789, "num_layers": 2, "dropout": 0.5, "tau": 12345.678}

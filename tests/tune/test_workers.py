@@ -10,8 +10,8 @@ import pytest
 from optuna.trial import TrialState
 
 from lgdgcn.errors import LGDWarning
-from lgdgcn.tune import workers
-from lgdgcn.tune.workers import Worker, counts
+from lgdgcn.search import workers
+from lgdgcn.search.workers import Worker, counts
 from tune.processes import (
     done,
     finish,

@@ -123,8 +123,8 @@ def pack(
         )
     if like is not None:
         from lgdgcn.data.encoding import Encoding
+        from lgdgcn.runs.folder import RunFolder
         from lgdgcn.train.checkpoint import load_weights
-        from lgdgcn.train.run_folder import RunFolder
 
         saved = load_weights(RunFolder(like).model)[1].get("encoding")
         if saved is None:

@@ -28,8 +28,8 @@ from lgdgcn.edges.stability import Stability, over_fits, stability
 from lgdgcn.edges.store import Interval, edges_fingerprint, save_reasons
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.edge_types import edge_type_scores
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.runtime import check_cpu, set_threads
-from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["check_edges_device", "load_edges", "refuse_options_of_nodes", "train_edges"]
 

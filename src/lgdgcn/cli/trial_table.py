@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lgdgcn.cli.console import percent, progress
-from lgdgcn.tune.workers import counts
+from lgdgcn.search.workers import counts
 
 if TYPE_CHECKING:
     import optuna

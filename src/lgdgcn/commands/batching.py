@@ -18,15 +18,15 @@ from lgdgcn.data.packed.whole import memory_of_whole
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.large.batch_input import check_batchable
+from lgdgcn.large.deal import Deal
+from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.runs.fit import train_seeds
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
-from lgdgcn.train.auto_factors import least_factors
-from lgdgcn.train.batch_input import check_batchable
-from lgdgcn.train.deal import Deal
-from lgdgcn.train.mapped import mapped_graph
+from lgdgcn.search.factors import least_factors
+from lgdgcn.search.portfolio import Candidate
 from lgdgcn.train.memory import TooLargeError, check_memory
-from lgdgcn.train.portfolio import Candidate
 from lgdgcn.train.ranks import Ranks
-from lgdgcn.train.seeds import train_seeds
 
 __all__ = ["check_same_graph", "follow", "graph_loader", "in_batches", "several_ranks"]
 

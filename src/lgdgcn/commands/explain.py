@@ -17,8 +17,8 @@ from lgdgcn.edges.large_explain import LargeExplainer
 from lgdgcn.edges.store import load_reasons, load_stability
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.routing import routing_warning, told_of_training
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.storage import to_json
-from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["explain", "open_reasons"]
 

@@ -16,9 +16,9 @@ from lgdgcn.explorer.page import to_page
 from lgdgcn.explorer.part import shown_part
 from lgdgcn.explorer.payload import MOST_NODES, check_size, payload
 from lgdgcn.explorer.reasons import reason_payload
+from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.storage import write_text
-from lgdgcn.train.part_model import GraphInMemory, PartModel, WholeGraph
-from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["explore"]
 

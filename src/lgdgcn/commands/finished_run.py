@@ -18,11 +18,11 @@ from lgdgcn.data.packed import is_packed
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDNote, LGDWarning
+from lgdgcn.runs.files import read_config, read_result
+from lgdgcn.runs.finished import check_model_is_of_result
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.runtime import select_device, set_threads
 from lgdgcn.storage import check_target, plain_file
-from lgdgcn.train.finished import check_model_is_of_result
-from lgdgcn.train.run_files import read_config, read_result
-from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["FinishedRun", "checked_target", "open_run", "source_of", "told_before"]

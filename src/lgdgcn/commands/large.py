@@ -8,10 +8,10 @@ from lgdgcn.data.packed.whole import memory_of_whole
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.large.batch_input import check_batchable
+from lgdgcn.large.large_graph import LargeGraph
+from lgdgcn.large.mapped import mapped_graph
 from lgdgcn.runtime import available_memory
-from lgdgcn.train.batch_input import check_batchable
-from lgdgcn.train.large_graph import LargeGraph
-from lgdgcn.train.mapped import mapped_graph
 
 __all__ = ["large_graph"]
 

@@ -8,12 +8,12 @@ from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, print_warning, steps
 from lgdgcn.commands.finished_run import open_run
 from lgdgcn.commands.large import large_graph
+from lgdgcn.large.part_model import GraphInMemory
 from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.metrics.sampled import Sample
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.storage import write_json
-from lgdgcn.train.part_model import GraphInMemory
-from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import usage_warning
 
 __all__ = ["measure_run"]

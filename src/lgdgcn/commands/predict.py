@@ -33,7 +33,7 @@ from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.attribution import both_directions
 from lgdgcn.metrics.routing import routing_warning, told_of_training
-from lgdgcn.train.run_folder import RunFolder
+from lgdgcn.runs.folder import RunFolder
 
 __all__ = ["predict"]
 

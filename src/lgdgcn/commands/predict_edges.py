@@ -14,8 +14,8 @@ from lgdgcn.edges import EdgeReasons
 from lgdgcn.edges.of_graph import known_types, unknown_edges
 from lgdgcn.edges.store import load_reasons
 from lgdgcn.errors import InputError
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.storage import write_csv
-from lgdgcn.train.run_folder import RunFolder
 
 __all__ = ["predict_edges"]
 

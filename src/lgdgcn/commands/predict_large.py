@@ -16,9 +16,9 @@ from lgdgcn.commands.predicted_columns import (
     with_text,
 )
 from lgdgcn.commands.table_file import Block, write_blocks
+from lgdgcn.large.large_graph import LargeGraph, edges_of_range
+from lgdgcn.large.unit_table import SCORED
 from lgdgcn.progress import long_work
-from lgdgcn.train.large_graph import LargeGraph, edges_of_range
-from lgdgcn.train.unit_table import SCORED
 
 __all__ = ["write_large"]
 

@@ -9,9 +9,9 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import resolve
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train.portfolio import Candidate, Choice, choose_settings
-from lgdgcn.tune.search import sampler
-from lgdgcn.tune.space import default_space
+from lgdgcn.search.portfolio import Candidate, Choice, choose_settings
+from lgdgcn.search.space import default_space
+from lgdgcn.search.tuning import sampler
 
 __all__ = ["search_on"]
 

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.errors import LGDError
 from lgdgcn.runtime import StopRequest, keep_freed_memory
-from lgdgcn.train.portfolio import Candidate, Choice, choose_settings
+from lgdgcn.search.portfolio import Candidate, Choice, choose_settings
 
 __all__ = ["SecondSearch", "can_share", "half_of_the_threads"]
 
@@ -43,7 +43,7 @@ def half_of_the_threads() -> Iterator[None]:
 
 
 class SecondSearch:
-    """:func:`~lgdgcn.train.portfolio.choose_settings` in a process of its own.
+    """:func:`~lgdgcn.search.portfolio.choose_settings` in a process of its own.
 
     Used as a context: none is left when it ends. All that passes between the two is pickled, so
     neither depends on shared memory, which containers often have little of.

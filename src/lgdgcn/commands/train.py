@@ -45,27 +45,27 @@ from lgdgcn.config import (
 )
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
+from lgdgcn.large.graph_rows import rows_scaling
 from lgdgcn.metrics import headline
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS, NodeOutput
+from lgdgcn.runs.files import check_same, read_config
+from lgdgcn.runs.finished import finished_result, remove_checkpoints
+from lgdgcn.runs.fit import summary, train_seeds
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.runtime import (
     StopRequest,
     keep_freed_memory,
     set_threads,
     stop_on_signals,
 )
+from lgdgcn.search.candidates import BASELINES, candidates, seconds_of
+from lgdgcn.search.factors import FOUND, find_factors
+from lgdgcn.search.portfolio import Candidate, Choice, choose_settings
 from lgdgcn.train import checkpoint
-from lgdgcn.train.auto_factors import FOUND, find_factors
-from lgdgcn.train.candidates import BASELINES, candidates, seconds_of
-from lgdgcn.train.finished import finished_result, remove_checkpoints
-from lgdgcn.train.graph_rows import rows_scaling
 from lgdgcn.train.metric import choose_metric
-from lgdgcn.train.portfolio import Candidate, Choice, choose_settings
 from lgdgcn.train.ranks import Ranks, rank_timeout
-from lgdgcn.train.run_files import check_same, read_config
-from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.sanity import usage_warning
-from lgdgcn.train.seeds import summary, train_seeds
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["default_folder", "run_header", "train"]

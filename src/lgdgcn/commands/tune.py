@@ -27,14 +27,14 @@ from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import HEADLINE, MEASURES
 from lgdgcn.models import MODELS
 from lgdgcn.runtime import select_device, stop_on_signals
+from lgdgcn.search.database import StudyAddress, database_faults, default_storage, study_lock
+from lgdgcn.search.processes import SearchJob, configure_worker, share_threads, spawn_workers
+from lgdgcn.search.space import Space, default_space, read_space
+from lgdgcn.search.study import LONGEST_NAME
+from lgdgcn.search.tuning import Finalist, SearchProblem, search, train_finalists
+from lgdgcn.search.winner import graph_options, plot_history, plot_importance, write_preset
 from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
 from lgdgcn.train.metric import choose_metric
-from lgdgcn.tune.database import StudyAddress, database_faults, default_storage, study_lock
-from lgdgcn.tune.processes import SearchJob, configure_worker, share_threads, spawn_workers
-from lgdgcn.tune.search import Finalist, SearchProblem, search, train_finalists
-from lgdgcn.tune.space import Space, default_space, read_space
-from lgdgcn.tune.study import LONGEST_NAME
-from lgdgcn.tune.winner import graph_options, plot_history, plot_importance, write_preset
 
 __all__ = ["tune"]
 

@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 from lgdgcn.commands.console import percent
 from lgdgcn.commands.train_table import model_name
+from lgdgcn.runs.folder import RunFolder
 from lgdgcn.train.noise import Scored, noise_of_difference
-from lgdgcn.train.run_folder import RunFolder
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.trained import TrainedModel
 

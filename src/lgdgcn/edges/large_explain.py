@@ -9,12 +9,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.edges.explain import Explainer
+from lgdgcn.large.large_graph import LargeGraph
+from lgdgcn.large.neighbourhood import around, linked_sample
+from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
+from lgdgcn.large.without_factor import scores_without
 from lgdgcn.models import NodeOutput
-from lgdgcn.train.large_graph import LargeGraph
-from lgdgcn.train.neighbourhood import around, linked_sample
-from lgdgcn.train.part_model import GraphInMemory, PartModel, WholeGraph
 from lgdgcn.train.trained import TrainedModel
-from lgdgcn.train.without_factor import scores_without
 
 __all__ = ["LargeExplainer", "explainer_of"]
 

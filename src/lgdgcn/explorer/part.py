@@ -6,8 +6,8 @@ from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.payload import MOST_EDGES, MOST_NODES
-from lgdgcn.train.neighbourhood import around, linked_sample, some_of
-from lgdgcn.train.part_model import GraphInMemory, PartModel, WholeGraph
+from lgdgcn.large.neighbourhood import around, linked_sample, some_of
+from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["shown_part"]

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import torch
 from torch_geometric.data import Data
 
+from lgdgcn.large.neighbourhood import drawn_edges, some_of
+from lgdgcn.large.part_model import PartModel, WholeGraph
 from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.models import NodeOutput
-from lgdgcn.train.neighbourhood import drawn_edges, some_of
-from lgdgcn.train.part_model import PartModel, WholeGraph
 
 __all__ = ["Sample"]
 

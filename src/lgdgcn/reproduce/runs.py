@@ -23,10 +23,10 @@ from lgdgcn.nn import Disentangled
 from lgdgcn.reproduce.cells import Cell
 from lgdgcn.reproduce.graphs import Graphs
 from lgdgcn.reproduce.results import Results, Run, Scores
+from lgdgcn.runs.lock import RunLock
 from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import remove_leftovers
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.run_lock import RunLock
 from lgdgcn.train.state import EpochReport, Member
 from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import Trainer

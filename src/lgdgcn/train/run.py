@@ -17,9 +17,9 @@ from torch_geometric.data import Data
 from lgdgcn.config import PER_MEMBER_SETTINGS, Settings
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import DivergedError, InputError, LGDError
+from lgdgcn.large.batch_trainer import BatchTrainer
+from lgdgcn.large.graph_rows import prepared_rows
 from lgdgcn.models import NodeModel
-from lgdgcn.train.batch_trainer import BatchTrainer
-from lgdgcn.train.graph_rows import prepared_rows
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.task import Task

@@ -16,10 +16,10 @@ from torch_geometric.data import Data
 from lgdgcn.config import LOSS_WEIGHTS, Settings
 from lgdgcn.data.labels import identifier_warning
 from lgdgcn.errors import DivergedError
+from lgdgcn.large.scratch import node_array
 from lgdgcn.models import NodeOutput, settings_of
 from lgdgcn.train.luck import lucky_score
 from lgdgcn.train.scores import METRICS
-from lgdgcn.train.scratch import node_array
 from lgdgcn.train.state import TrainState
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.trained import TrainedModel

@@ -1,0 +1,172 @@
+"""What a network reads of a batch: hops that were propagated ahead, or drawn neighbours."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lgdgcn.config import Settings
+from lgdgcn.errors import InputError
+from lgdgcn.large.batches import BatchSampler
+from lgdgcn.large.graph_rows import GraphRows
+from lgdgcn.large.hop_table import (
+    HopTable,
+    hop_table,
+    left_variance,
+    table_bytes,
+    table_folder,
+)
+from lgdgcn.models import ClassUnitGCN
+from lgdgcn.progress import long_work
+from lgdgcn.runtime import available_memory, gibibytes
+
+__all__ = ["BatchInput", "check_batchable", "lacks_table"]
+
+_WIDEST = 1024  # features that a table on a disk may have
+_EVALUATED = 8  # times as many neighbours in an evaluation, which is made once in an epoch
+
+
+def check_batchable(settings: Settings, model: str) -> None:
+    """Refuse what cannot be trained in batches of nodes, naming the setting."""
+    wrong = [
+        (model != "lgdgcn" or settings.variant != "ours", "another model than our variant"),
+        (
+            settings.latent_graph,
+            "latent_graph; set it to false (our variant's latent neighbours are structure)",
+        ),
+        (settings.space or settings.diversity, "space and diversity; set them to false"),
+        (settings.unit_length, "unit_length; set it to false"),
+    ]
+    for is_wrong, what in wrong:
+        if is_wrong:
+            raise InputError(f"batches of nodes (batch_size) cannot be trained with {what}")
+
+
+@dataclass(frozen=True)
+class BatchInput:
+    """How batches are made for one network.
+
+    Attributes:
+        graph: The graph.
+        along: What the network propagates along: the graph, or a structure.
+        table: Hops that were propagated ahead, if any.
+        variance: What is left of the variance of dropped nodes in the table's rows ``[N]``.
+        features: What the network reads of some nodes.
+        drawn: Hops of drawn neighbours that it propagates along.
+        votes: Hops of drawn neighbours that vote.
+    """
+
+    graph: GraphRows
+    along: GraphRows
+    table: HopTable | None
+    variance: Tensor | None
+    features: Callable[[Tensor], Tensor]
+    drawn: int
+    votes: int
+
+    @classmethod
+    def of(
+        cls,
+        graph: GraphRows,
+        settings: Settings,
+        network: ClassUnitGCN,
+        along: GraphRows,
+        table_wanted: str,
+    ) -> "BatchInput":
+        """Choose by the network, and by the size of a table.
+
+        Args:
+            graph: The graph.
+            settings: Those of the network.
+            network: A single network.
+            along: What it propagates along.
+            table_wanted: The setting ``hop_table``, or what it has come to.
+        """
+        encoder = network.encoder
+        votes = settings.iterations * settings.num_layers
+        table, variance, hops, deeper = None, None, 0, 0
+        if encoder is not None:
+            hops, deeper = encoder.hops, len(encoder.deeper)
+            summed = encoder.hop_weights == "mean" and settings.drop_nodes == 0
+            has_table, folder = False, None
+            if hops:
+                has_table, folder = _place(along, hops, summed, table_wanted)
+            if has_table:
+                shares = encoder.hop_shares().detach().cpu() if summed else None
+                with long_work("propagating features", "rows") as advance:
+                    table = hop_table(along, hops, shares, folder, advance)
+                variance = left_variance(along, hops, folder)
+        drawn = deeper + (0 if table is not None else hops)
+        features = graph.features if table is None else table.rows
+        return cls(graph, along, table, variance, features, drawn, votes)
+
+    def sampler(self, fan_out: int, *, evaluates: bool = False) -> BatchSampler:
+        """Return what makes batches; later hops draw fewer neighbours, but two at least.
+
+        Args:
+            fan_out: Neighbours of the first hop, 0 for all at every hop.
+            evaluates: Whether scores are wanted, which more neighbours make exact.
+        """
+        first = fan_out * (_EVALUATED if evaluates else 1)
+        hops = range(self.votes + self.drawn)
+        fan_outs = [max(2, first >> hop) if fan_out else 0 for hop in hops]
+        return BatchSampler(
+            self.graph,
+            self.features,
+            fan_outs,
+            propagates=self.drawn > 0,
+            votes=self.votes > 0,
+            variance=self.variance,
+            along=self.along,
+            vote_hops=self.votes,
+        )
+
+    def begin(self, network: ClassUnitGCN, graph: GraphRows) -> None:
+        """Let an encoder find the spread of propagated features, where it divides by it.
+
+        Args:
+            network: A single network.
+            graph: The graph in main memory or in mapped files.
+        """
+        encoder = network.encoder
+        if encoder is None or encoder.input_scale is None:
+            return
+        table = self.table
+        if table is None and encoder.hops == 0:
+            size = table_bytes(graph, 0, summed=False)
+            table = hop_table(graph, 0, folder=table_folder(size))
+        if table is None:
+            raise InputError("batch_norm needs hop_table = always where neighbours are drawn")
+        spread = table.spread(encoder.hop_shares().detach().cpu())
+        encoder.input_scale.copy_(torch.where(spread > 0, 1 / spread, 0))
+
+
+def lacks_table(graph: GraphRows, settings: Settings) -> bool:
+    """Whether settings cannot be trained: batch norm needs a table, which would be too large."""
+    if not (settings.batch_norm and settings.hops and settings.encoder_channels):
+        return False
+    summed = settings.hop_weights == "mean" and settings.drop_nodes == 0
+    return not _place(graph, settings.hops, summed, settings.hop_table)[0]
+
+
+def _place(graph: GraphRows, hops: int, summed: bool, wanted: str) -> tuple[bool, Path | None]:
+    """Whether there is room for a table, and the folder that has it; ``None`` for memory."""
+    size = table_bytes(graph, hops, summed)
+    if wanted == "never":
+        return False, None
+    folder = table_folder(size)
+    is_wide = graph.num_features > _WIDEST  # its rows would be read from a file too slowly
+    if folder is None or (is_wide and size < available_memory() / 4):
+        return True, None
+    room = shutil.disk_usage(folder).free
+    if size < room / 2 and (wanted == "always" or not is_wide):
+        return True, folder
+    if wanted == "always":
+        raise InputError(
+            f"a table of hops takes {gibibytes(size)}, more than half of the {gibibytes(room)} "
+            f"that {folder} has; name another folder with TMPDIR, or set hop_table = never"
+        )
+    return False, None

@@ -1,0 +1,1 @@
+"""Settings for a graph: portfolios, the number of factors, and searches of any length."""

@@ -1,0 +1,69 @@
+"""What is tried on a graph without settings of its own, and for how long."""
+
+import math
+import re
+from typing import Any
+
+from lgdgcn.config import (
+    auto_scaling,
+    belongs,
+    check_width,
+    default_variant,
+    has_own_preset,
+    portfolio,
+    preset,
+    resolve,
+)
+from lgdgcn.errors import InputError
+from lgdgcn.search.portfolio import Candidate
+
+__all__ = ["BASELINES", "USUAL_BUDGET", "candidates", "seconds_of"]
+
+BASELINES = ("mlp", "gcn", "appnp", "grand")  # the best of them stands beside ours
+USUAL_BUDGET = "1m"
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds_of(budget: str | None) -> float | None:
+    """Read ``--budget``: ``30s``, ``5m``, ``1h``, or ``none`` for no search at all.
+
+    Where nobody gives one, it is :data:`USUAL_BUDGET`.
+
+    Example:
+        >>> seconds_of("5m"), seconds_of("none")
+        (300.0, None)
+    """
+    budget = USUAL_BUDGET if budget is None else budget
+    if budget.strip().lower() == "none":
+        return None
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([smh])\s*", budget)
+    seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
+    if not 0 < seconds < math.inf:
+        raise InputError(f"budget is {budget[:50]!r}; write 30s, 5m, 1h or none")
+    return seconds
+
+
+def candidates(
+    graph: str, model: str, own: dict[str, Any], *, variant: str | None, multi_label: bool
+) -> list[Candidate]:
+    """What to try of a model: the settings of the graph where it has some, else a portfolio.
+
+    Args:
+        graph: Name that presets go by.
+        model: The model.
+        own: What the user gives; all candidates have it.
+        variant: Of the model, where it has any.
+        multi_label: Whether nodes have sets of labels.
+    """
+    used = variant or default_variant(model)
+    shipped = preset(graph, model, used, multi_label=multi_label)
+    entries: list[dict[str, Any]] = [{}]
+    if not has_own_preset(graph, model, used, multi_label=multi_label):
+        entries = portfolio(model, used, multi_label=multi_label)
+    unknown = auto_scaling(graph)
+    found = [resolve({"variant": used}, shipped, unknown, entry, own) for entry in entries]
+    if belongs("factors", model):
+        for settings in found:
+            check_width(settings)
+    # what the user gives may make some the same
+    return [Candidate(model, settings) for settings in dict.fromkeys(found)]

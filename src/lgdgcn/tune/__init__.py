@@ -1,1 +1,0 @@
-"""Hyper-parameter search: Optuna asks, populations answer, the validation set decides."""
