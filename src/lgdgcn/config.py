@@ -23,6 +23,7 @@ from lgdgcn.errors import InputError, LGDWarning
 __all__ = [
     "AUTO",
     "LOSS_WEIGHTS",
+    "MODEL_NAMES",
     "PER_MEMBER_SETTINGS",
     "Settings",
     "auto_scaling",
@@ -35,6 +36,8 @@ __all__ = [
     "from_toml",
     "has_own_preset",
     "merge",
+    "model_and_variant",
+    "model_name",
     "nearest_width",
     "parse_assignments",
     "portfolio",
@@ -48,6 +51,12 @@ __all__ = [
 
 AUTO = "auto"
 """The value of a setting whose number training finds."""
+
+MODEL_NAMES = (
+    "lgdgcn", "lgdgcn-paper", "lgdgcn-released", "disengcn", "disengcn-released",
+    "gcn", "gat", "monet", "appnp", "gcnii", "grand", "mlp",
+)  # fmt: skip
+"""What ``--model`` takes."""
 
 DEFAULTS = "defaults"  # the presets of a graph without its own
 
@@ -715,6 +724,30 @@ def check_value(name: str, value: Any) -> None:
 def default_variant(model: str) -> str:
     """The variant of a model where none is named; only LGD-GCN has settings for ``ours``."""
     return "ours" if model == "lgdgcn" else "paper"
+
+
+def model_and_variant(name: str) -> tuple[str, str | None]:
+    """What ``--model`` names: a model, and which reading of it for the two that have several.
+
+    Example:
+        >>> model_and_variant("lgdgcn"), model_and_variant("lgdgcn-paper"), model_and_variant("gcn")
+        (('lgdgcn', 'ours'), ('lgdgcn', 'paper'), ('gcn', None))
+    """
+    if name not in MODEL_NAMES:
+        close = difflib.get_close_matches(name, MODEL_NAMES, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"choose from {', '.join(MODEL_NAMES)}"
+        raise InputError(f"model is {name[:50]!r}; {hint}")
+    model, _, variant = name.partition("-")
+    if not belongs("variant", model):
+        return model, None
+    return model, variant or default_variant(model)
+
+
+def model_name(model: str, variant: str | None) -> str:
+    """What ``--model`` calls a model with this variant; see :func:`model_and_variant`."""
+    if not belongs("variant", model) or variant in (None, default_variant(model)):
+        return model
+    return f"{model}-{variant}"
 
 
 def parse_assignments(assignments: list[str]) -> dict[str, Any]:
