@@ -10,6 +10,7 @@ import gc
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import torch
 from torch_geometric.data import Data
@@ -19,11 +20,11 @@ from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import DivergedError, InputError, LGDError
 from lgdgcn.large.batch_trainer import BatchTrainer
 from lgdgcn.large.graph_rows import prepared_rows
-from lgdgcn.models import NodeModel
+from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.task import Task
-from lgdgcn.train.trained import prepared_alike
+from lgdgcn.train.trained import TrainedModel, prepared_alike
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["Epoch", "Result", "Training", "architecture", "run"]
@@ -84,6 +85,8 @@ class Result:
         error: Why there is no model: it diverged, or did not fit by itself; ``None`` usually.
         network: Returns a single model with the weights of the best epoch or, called with
             ``"model"``, of the last one.
+        output: Returns what a finished model says of all nodes of its graph, with all their
+            neighbours.
     """
 
     training: Training
@@ -92,6 +95,7 @@ class Result:
     state: TrainState | None = field(repr=False)
     error: LGDError | None
     network: Callable[..., NodeModel] = field(repr=False)
+    output: Callable[[TrainedModel], NodeOutput] = field(repr=False)
 
 
 # Sees all trainings of a pass after each of their epochs. What it returns is given up (and keeps
@@ -156,7 +160,7 @@ def _run_alike(
             queue.extendleft(reversed(halves))
         else:
             for one in rest:
-                yield Result(one, one.graph, None, None, too_large, _no_network)
+                yield Result(one, one.graph, None, None, too_large, _no_network, _no_network)
 
 
 def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -> Iterator[Result]:
@@ -206,10 +210,13 @@ def _result(one: Training, trainer: Trainer, index: int, diverged: str | None) -
     def network(weights: str = "best") -> NodeModel:
         return trainer.model(index, weights)
 
-    return Result(one, trainer.graphs[index], trainer.tasks[index], state, error, network)
+    def output(trained: TrainedModel) -> NodeOutput:
+        return trainer.output(index, trained)
+
+    return Result(one, trainer.graphs[index], trainer.tasks[index], state, error, network, output)
 
 
-def _no_network(weights: str = "best") -> NodeModel:
+def _no_network(*_: Any) -> NoReturn:
     raise InputError("the training did not fit into memory")
 
 
