@@ -99,8 +99,8 @@ def test_a_model_reads_its_own_settings_and_no_others(model, variant):
         base = resolve(BATCHES, {"variant": variant}) if name in OF_BATCHES else full
         if name == "patience":  # no epoch is better than the first
             base = resolve(FULL, {"lr": 1e-30})
-        if name == "precision":  # whose loss is to weigh more than rounding
-            base = resolve(full.as_dict(), {"lambda_space": 0.1})
+        if name == "precision":  # in a loss above rounding; ours is scaled by itself
+            base = resolve(full.as_dict(), {"lambda_space": 0.1, "precision": "exact"})
         check_used({name: 0}, [base], model, multi_label=True)
         reference = before if base is full else trained(model, base)
         assert trained(model, changed(base, [name])) != reference, name
