@@ -10,7 +10,7 @@ from lgdgcn.data.source import GraphSource
 
 OWN = ["model.safetensors", "model.safetensors.sha256", "config.toml", "metrics.jsonl"]
 OWN += ["result.json", "units.png", "measure.json", "explore.html"]
-OWN += ["checkpoints/seed-0-000001.safetensors", "compared/gcn/model.safetensors"]
+OWN += ["checkpoint.safetensors", "compared/gcn/model.safetensors"]
 
 
 # Files of others

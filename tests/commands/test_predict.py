@@ -7,8 +7,8 @@ import pytest
 
 from commands.conftest import CLASSES, write_graph
 from commands.runner import GRAPH, SMALL, call, content, train
-from lgdgcn.commands.finished_run import open_run
 from lgdgcn.data.label_sets import joined
+from lgdgcn.runs.finished import open_run
 
 
 def rows_of(path):

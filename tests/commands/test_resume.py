@@ -8,7 +8,7 @@ import pytest
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, call, content, train
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 from lgdgcn.train import checkpoint
 
 
@@ -165,7 +165,7 @@ def test_checkpoints_left_behind_are_removed(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "remove", lambda path: None)
         first = call(*args)
-    run = RunFolder("runs/synthetic-mlp")
+    run = Run.open("runs/synthetic-mlp")
     assert len(list(run.checkpoints.glob("*.safetensors"))) == 4
     again = call(*args, "--resume")
     assert (again.code, again.out) == (0, first.out)

@@ -13,9 +13,9 @@ import torch
 from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, train
 from faults.graphs import SPLITS, arrays, replaced, saved
+from lgdgcn import tensor_file
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
-from lgdgcn.train.checkpoint import load_weights
 
 OWN_NAMES = [
     "config.toml",
@@ -431,7 +431,8 @@ def test_fault_49_hidden_truths_do_not_reach_training(tmp_path):
         graph = saved(tmp_path / f"graph-{name}", y=labels)
         assert train(tmp_path / name, "--budget", "10s", graph=graph, epochs=4).code == 0
     one, other = (
-        load_weights(tmp_path / name / "model.safetensors")[0] for name in ("one", "other")
+        tensor_file.load(tmp_path / name / "model.safetensors", "model")[0]
+        for name in ("one", "other")
     )
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 import torch
+from lgdgcn.train.checkpoint import load
 from torch.autograd import gradcheck
 
 from commands.runner import content, train
 from faults.graphs import arrays, fitted, saved
 from lgdgcn.models import build
 from lgdgcn.nn import diversity_loss, knn_graph, route, space_loss
-from lgdgcn.train.checkpoint import load
 from models.toy import toy_graph
 
 PRECISIONS = ["scaled", "exact", "released"]

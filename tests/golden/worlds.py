@@ -30,7 +30,7 @@ from safetensors.torch import save_file
 from commands.runner import call
 from golden import homes
 from lgdgcn.data import download
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
 
 __all__ = ["World"]
@@ -330,7 +330,7 @@ def largest_file(world: World, size: str) -> None:
 @preparation
 def in_use(world: World, run: str) -> None:
     """A run folder that a process is writing to."""
-    world.enter(RunFolder(run, resume=Path(run).exists()))
+    world.enter(Run.create(run, resume=Path(run).exists()))
 
 
 @preparation
