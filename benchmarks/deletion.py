@@ -14,11 +14,11 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from lgdgcn.commands.finished_run import FinishedRun, open_run
 from lgdgcn.edges.explain import Explainer
 from lgdgcn.metrics.faithfulness import DeletionCurve, faithfulness
 from lgdgcn.plots import COLORS, save_figure
 from lgdgcn.reproduce.figures import STYLE
+from lgdgcn.runs.finished import FinishedRun, open_run
 
 
 def main() -> None:

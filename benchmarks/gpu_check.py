@@ -106,8 +106,8 @@ def resume(device: str) -> None:
     from lgdgcn.config import preset, resolve
     from lgdgcn.data.source import GraphSource
     from lgdgcn.errors import StoppedError
-    from lgdgcn.runs.fit import train_seeds
-    from lgdgcn.runs.folder import RunFolder
+    from lgdgcn.runs.fit import fit
+    from lgdgcn.runs.folder import Run
     from lgdgcn.runtime import StopRequest, select_device
 
     class Later(StopRequest):
@@ -127,16 +127,16 @@ def resume(device: str) -> None:
             with folder as run:
                 about = f'dataset = "synthetic"\nmodel = "{model}"\nseeds = 2\nsplit = "standard"'
                 run.write_config(f"[run]\n{about}\n[settings]\n")
-                return train_seeds(lambda _: data, settings, model, [0, 1], on, run, **more)
+                return fit(lambda _: data, settings, model, [0, 1], on, run, **more)
 
         with tempfile.TemporaryDirectory() as place:
-            whole, _ = train(RunFolder(Path(place, "whole")))
+            whole, _ = train(Run.create(Path(place, "whole")))
             try:
-                train(RunFolder(Path(place, "run")), stop=Later())
+                train(Run.create(Path(place, "run")), stop=Later())
                 raise AssertionError("it was not stopped")
             except StoppedError as stopped:
                 print(model, variant, stopped)
-            rest, _ = train(RunFolder(Path(place, "run"), resume=True))
+            rest, _ = train(Run.create(Path(place, "run"), resume=True))
         for one, other in zip(whole, rest, strict=True):
             assert one.epochs == other.epochs, (one.epochs, other.epochs)
             assert abs(one.val - other.val) < 0.02, (one.val, other.val)

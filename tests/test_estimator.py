@@ -18,9 +18,9 @@ from lgdgcn import LGDClassifier
 from lgdgcn.config import Settings, portfolio, preset
 from lgdgcn.edges import fit_graph
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDWarning
-from lgdgcn.runs.fit import train_seed
 from lgdgcn.search.candidates import candidates
 from models.toy import toy_graph
+from train.one_seed import train_seed
 
 SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30}
 MASKS = ("train_mask", "val_mask", "test_mask")

@@ -46,16 +46,16 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS
-from lgdgcn.runs.fit import train_seed
+from lgdgcn.runs.fit import fit
 from lgdgcn.runtime import select_device
 from lgdgcn.search.candidates import candidates, seconds_of
 from lgdgcn.search.factors import FOUND, find_factors
 from lgdgcn.search.portfolio import Candidate, choose_settings
 from lgdgcn.storage import check_target, write_text
-from lgdgcn.train.checkpoint import refuse_foreign
+from lgdgcn.tensor_file import refuse_foreign
+from lgdgcn.train.run import Epoch
 from lgdgcn.train.sanity import usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
-from lgdgcn.train.state import EpochReport, Member
 from lgdgcn.train.trained import TrainedModel
 
 if TYPE_CHECKING:
@@ -241,9 +241,9 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             choice = choose_settings(tried, graph, device, seed=seed, seconds=limit)
             settings, begun = choice.best.settings, choice.state
             self.history_ = [*choice.log]
-        self.result_, self.trained_ = train_seed(
-            graph, settings, "lgdgcn", seed, device, on_epoch=self._on_epoch, begun=begun
-        )
+        follow: dict[str, Any] = {"on_epoch": self._on_epoch, "begun": begun}
+        results, self.trained_ = fit(lambda _: graph, settings, "lgdgcn", [seed], device, **follow)
+        self.result_ = results[0]
         self._warnings = [*self.result_.warnings, *_factor_warnings(self.trained_, graph)]
         for warning in self._warnings:
             if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
@@ -253,7 +253,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         self._reasons: EdgeReasons | None = None
         return self
 
-    def _on_epoch(self, member: Member, report: EpochReport) -> None:
+    def _on_epoch(self, report: Epoch) -> None:
         epoch = report.state.epoch
         self.history_[epoch - 1 :] = [report.metrics]  # after a lack of memory it starts again
         if self.verbose and (report.finished or epoch % int(self.verbose) == 0):

@@ -52,7 +52,9 @@ _FIXES = {
 }
 
 
-def atomic_write(path: str | Path, data: bytes | Callable[[BinaryIO], None]) -> None:
+def atomic_write(
+    path: str | Path, data: bytes | Callable[[BinaryIO], None], keep: Path | None = None
+) -> None:
     """Write a file completely or not at all.
 
     A link is followed. A device or pipe (``/dev/stdout``) is written to, never replaced.
@@ -60,6 +62,7 @@ def atomic_write(path: str | Path, data: bytes | Callable[[BinaryIO], None]) -> 
     Args:
         path: The file to make or replace; its folder exists.
         data: The content, or a function that writes it to the binary file it is given.
+        keep: The name in the same folder that the old file gets, once the new one is on the disk.
 
     Raises:
         InputError: The system refused (disk full, no such folder); the old file is unchanged.
@@ -72,7 +75,7 @@ def atomic_write(path: str | Path, data: bytes | Callable[[BinaryIO], None]) -> 
             with open(path, "wb") as file:
                 _fill(file, data)
         else:
-            _replace(Path(os.path.realpath(path)), data)
+            _replace(Path(os.path.realpath(path)), data, keep)
     except BrokenPipeError:  # the reader of a pipe has gone: not a fault of the path
         raise
     except OSError as error:
@@ -93,13 +96,17 @@ def _fill(file: BinaryIO, data: bytes | Callable[[BinaryIO], None]) -> None:
         file.write(data)
 
 
-def _replace(target: Path, data: bytes | Callable[[BinaryIO], None]) -> None:
+def _replace(
+    target: Path, data: bytes | Callable[[BinaryIO], None], keep: Path | None = None
+) -> None:
     temporary = target.with_name(f".{target.name[:_SHORT]}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
             _fill(file, data)
             file.flush()
             os.fsync(file.fileno())
+        if keep is not None:
+            os.replace(target, keep)
         os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):

@@ -14,8 +14,8 @@ from attack.kills import FOREIGN, difference
 from attack.run_damage import DAMAGES
 from attack.verdict import Finding, Verdict, one_line_error
 from commands.runner import Outcome, call, content
+from lgdgcn import tensor_file
 from lgdgcn.errors import CheckpointError
-from lgdgcn.train.checkpoint import load_weights
 
 __all__ = ["damaged_run", "errors_in", "refusal"]
 
@@ -145,7 +145,7 @@ class _Case:
         if self.verb in ("predict", "measure", "explore"):
             return self._wrong_answer()
         try:
-            tensors, _ = load_weights(self.run / "model.safetensors")
+            tensors, _ = tensor_file.load(self.run / "model.safetensors", "model")
         except CheckpointError as error:
             return f"said to be finished, but {error}"
         if self.kind == "forged" and not self.finished:
@@ -167,6 +167,6 @@ class _Case:
 
 
 def _same_tensors(tensors: dict[str, Tensor], run: Path) -> bool:
-    expected, _ = load_weights(run / "model.safetensors")
+    expected, _ = tensor_file.load(run / "model.safetensors", "model")
     same = (torch.equal(tensors[name], expected[name]) for name in expected)
     return tensors.keys() == expected.keys() and all(same)

@@ -8,8 +8,8 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.explorer.payload import payload
-from lgdgcn.runs.fit import train_seed
 from models.toy import toy_graph
+from train.one_seed import train_seed
 
 from .chromium import Page
 

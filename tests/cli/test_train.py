@@ -19,9 +19,9 @@ from cli.runner import (
     train,
     widest_table,
 )
+from lgdgcn import tensor_file
 from lgdgcn.config import Settings, portfolio, preset, resolve
-from lgdgcn.runs.folder import RunFolder
-from lgdgcn.train.checkpoint import load_weights
+from lgdgcn.runs.folder import Run
 
 PNG = b"\x89PNG\r\n\x1a\n"
 TERMS = ["classification", "edge", "total"]
@@ -35,16 +35,15 @@ def test_the_run_folder_is_complete(finished):
     assert (outcome.code, outcome.err) == (0, "")
     files = content(folder)
     own = {name for name in files if not name.startswith("compared/gcn/")}
-    models = {f"checkpoints/seed-{seed}-model.safetensors" for seed in (0, 1)}
-    models |= {f"{name}.sha256" for name in models}  # explanations say how much seeds differ
-    assert models < own
+    models = {f"model-seed-{seed}.safetensors" for seed in (0, 1)}
+    assert models < own  # explanations say how much seeds differ
     own -= models
     assert own == {
         "config.toml",
         "metrics.jsonl",
         "model.safetensors",
-        "model.safetensors.sha256",
         "result.json",
+        "run.lock",
         "units.png",
     }
     assert {f"compared/gcn/{name}" for name in own - {"units.png"}} == files.keys() - own - models
@@ -302,7 +301,7 @@ def test_features_from_the_structure(tmp_path):
     graph = write_graph(tmp_path / "graph")
     assert train(tmp_path / "run", "--features", "degree", graph=graph, epochs=2).code == 0
     assert tomllib.loads((tmp_path / "run/config.toml").read_text())["run"]["features"] == "degree"
-    assert load_weights(tmp_path / "run/model.safetensors")[1]["in_channels"] == 17
+    assert tensor_file.load(tmp_path / "run/model.safetensors", "model")[1]["in_channels"] == 17
     assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv").code == 0
     train(tmp_path / "x", "--features", "age", graph=graph).refused(
         "--features is 'age'; choose spectral, degree, identity or text:COLUMN"
@@ -390,10 +389,10 @@ def test_nothing_is_made_for_a_graph_that_is_not_there(tmp_path):
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
-    with RunFolder(tmp_path / "run"):
+    with Run.create(tmp_path / "run"):
         before = content(tmp_path)
-        train(tmp_path / "run").refused("in use by process")
-        train(tmp_path / "run", "--overwrite").refused("in use by process")
+        train(tmp_path / "run").refused("in use by another process")
+        train(tmp_path / "run", "--overwrite").refused("in use by another process")
         assert content(tmp_path) == before
 
 
@@ -576,7 +575,7 @@ def test_an_exploded_but_finite_training_ends_without_a_result(tmp_path):
     outcome.refused("training diverged: the classification loss is ", "lower lr (now 1000)", code=3)
     assert not (tmp_path / "run/result.json").exists()
     assert not (tmp_path / "run/model.safetensors").exists()
-    assert list((tmp_path / "run/checkpoints").iterdir())
+    assert (tmp_path / "run/checkpoint.safetensors").exists()
     resumed = train(tmp_path / "run", *large, "--resume", graph=graph, epochs=30)
     assert (resumed.code, resumed.err) == (3, outcome.err)
 

@@ -60,14 +60,14 @@ def test_a_finished_run_is_not_searched_again(run, monkeypatch):
 
 
 def test_an_interrupted_run_goes_on_with_what_was_found(run, tmp_path, monkeypatch):
-    folder, train_seeds = tmp_path / "run", command.train_seeds
+    folder, fit = tmp_path / "run", command.fit
 
     def stopped(*args, **options):
         raise StoppedError("stopped", 130)
 
-    monkeypatch.setattr(command, "train_seeds", stopped)
+    monkeypatch.setattr(command, "fit", stopped)
     assert train(folder).code == 130
-    monkeypatch.setattr(command, "train_seeds", train_seeds)
+    monkeypatch.setattr(command, "fit", fit)
     monkeypatch.setattr(command, "find_factors", never)
     outcome = train(folder, "--resume")
     assert (outcome.code, outcome.err) == (0, "")

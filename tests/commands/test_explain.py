@@ -8,7 +8,7 @@ import pytest
 
 from commands.conftest import CLASSES, write_graph
 from commands.runner import call, train, widest_table
-from lgdgcn.commands.finished_run import open_run
+from lgdgcn.runs.finished import open_run
 
 FORMULA, QUOTED = "=cmd|' /C calc'!A0", "naïve, “quoted”"
 HOSTILE = {"n2": "--json", "n3": "-5", "n4": "[bold]x", "n5": "it's", "n6": "</script>", "n7": "𝔘 "}

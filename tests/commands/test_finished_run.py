@@ -8,8 +8,8 @@ import torch
 
 from commands.conftest import write_graph
 from commands.runner import call, train
-from lgdgcn.commands.finished_run import FinishedRun, open_run
 from lgdgcn.errors import InputError
+from lgdgcn.runs.finished import FinishedRun, open_run
 
 
 def test_the_split_is_that_of_the_model_that_was_kept(tmp_path):

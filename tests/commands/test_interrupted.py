@@ -12,11 +12,10 @@ import torch
 
 from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, result_of
+from lgdgcn import tensor_file
 from lgdgcn.config import Settings
 from lgdgcn.runs.fit import _align, _saved_state
-from lgdgcn.runs.folder import RunFolder
-from lgdgcn.train import checkpoint
-from lgdgcn.train.checkpoint import load_weights
+from lgdgcn.runs.folder import Run
 from lgdgcn.train.jobs import Job
 from lgdgcn.train.state import Member
 
@@ -43,8 +42,8 @@ def send_at(pid: int, folder: Path, number: signal.Signals, lines: int, delay: f
 
 
 def same_run(folder: Path, other: Path) -> bool:
-    tensors, meta = load_weights(folder / "model.safetensors")
-    expected, expected_meta = load_weights(other / "model.safetensors")
+    tensors, meta = tensor_file.load(folder / "model.safetensors", "model")
+    expected, expected_meta = tensor_file.load(other / "model.safetensors", "model")
     assert meta == expected_meta
     assert tensors.keys() == expected.keys()
     assert all(torch.equal(tensors[name], expected[name]) for name in expected)
@@ -82,7 +81,7 @@ def test_a_signal_saves_and_the_run_goes_on_bitwise(server, whole, tmp_path, num
     log = (tmp_path / "run/metrics.jsonl").read_bytes()
     assert log == (whole / "metrics.jsonl").read_bytes()
     tensors, expected = (
-        load_weights(f / "model.safetensors")[0] for f in (tmp_path / "run", whole)
+        tensor_file.load(f / "model.safetensors", "model")[0] for f in (tmp_path / "run", whole)
     )
     assert all(torch.equal(tensors[name], expected[name]) for name in expected)
 
@@ -127,9 +126,9 @@ def test_killed_when_one_seed_was_saved_and_the_other_not(server, whole, tmp_pat
         assert max(epochs(folder, behind)) < max(epochs(folder, 1 - behind))
     jobs = [Job("lgdgcn", Member(Settings(), seed), None) for seed in (0, 1)]
     for job in jobs:
-        tensors, meta = checkpoint.load(RunFolder(folder).checkpoint(job.member.seed))
+        tensors, meta = checkpoint.load(Run.open(folder).checkpoint(job.member.seed))
         job.state = _saved_state(meta, tensors, folder)
-    _align(jobs, RunFolder(folder))
+    _align(jobs, Run.open(folder))
     assert jobs[0].state.epoch == jobs[1].state.epoch == max(epochs(folder, behind))
     assert epochs(folder, 0)[0] == epochs(folder, 1)[0]
     server.start(*ARGS, "--out", folder, "--resume")

@@ -8,9 +8,9 @@ from commands.conftest import write_graph
 from commands.runner import GRAPH, SMALL, call, content, train
 from lgdgcn.data.source import GraphSource
 
-OWN = ["model.safetensors", "model.safetensors.sha256", "config.toml", "metrics.jsonl"]
+OWN = ["model.safetensors", "config.toml", "metrics.jsonl"]
 OWN += ["result.json", "units.png", "measure.json", "explore.html"]
-OWN += ["checkpoints/seed-0-000001.safetensors", "compared/gcn/model.safetensors"]
+OWN += ["checkpoint.safetensors", "compared/gcn/model.safetensors"]
 
 
 # Files of others
@@ -43,7 +43,8 @@ def test_nothing_of_a_run_is_touched_for_a_comparison_that_cannot_be(tmp_path):
 @pytest.mark.parametrize("text", ["lr = 0.02\n", None], ids=["flat", "of a run"])
 def test_the_configuration_that_is_read_is_not_replaced(finished, tmp_path, text, how):
     mine = tmp_path / "mine"
-    (mine / "checkpoints").mkdir(parents=True)
+    mine.mkdir()
+    (mine / "run.lock").touch()
     (mine / "config.toml").write_text(text or (finished[0] / "config.toml").read_text())
     (tmp_path / "link.toml").symlink_to(mine / "config.toml")
     before = content(tmp_path)
@@ -52,7 +53,7 @@ def test_the_configuration_that_is_read_is_not_replaced(finished, tmp_path, text
     assert content(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", [*OWN[:-2], "run.lock", "checkpoints", "compared"])
+@pytest.mark.parametrize("name", [*OWN[:-2], "run.lock", "compared"])
 def test_links_in_a_run_are_not_followed(tmp_path, name):
     args = ["--model", "mlp", "--compare", "gcn"]
     run, other = tmp_path / "run", tmp_path / "other"
@@ -61,7 +62,7 @@ def test_links_in_a_run_are_not_followed(tmp_path, name):
     (other / "thesis.txt").write_text("years")
     if (run / name).exists():
         (run / name).rename(tmp_path / "before")
-    (run / name).symlink_to(other if name in ("checkpoints", "compared") else other / "thesis.txt")
+    (run / name).symlink_to(other if name == "compared" else other / "thesis.txt")
     for how in ("--resume", "--overwrite"):
         train(run, *args, how, epochs=1).refused(f"{run / name} is a link")
     train(run, *args, epochs=1).refused(str(run))

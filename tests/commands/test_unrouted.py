@@ -10,9 +10,9 @@ from commands.conftest import write_graph
 from commands.runner import call, result_of, train
 from commands.test_explore import page_of
 from lgdgcn import LGDClassifier
-from lgdgcn.commands.finished_run import open_run
 from lgdgcn.commands.verdict import lost_to
 from lgdgcn.errors import LGDWarning
+from lgdgcn.runs.finished import open_run
 
 SHARED = "warning: routing entropy is 1.0000: every edge is shared by all factors almost alike"
 IN_ONE = "warning: one factor is the likeliest of all edges, so factors do not say why an edge is"

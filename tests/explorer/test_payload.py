@@ -14,9 +14,9 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.explorer import payload as module
 from lgdgcn.explorer.payload import payload, training_curves
-from lgdgcn.runs.fit import train_seed
 from lgdgcn.storage import to_json
 from models.toy import toy_graph as plain_graph
+from train.one_seed import train_seed
 
 SETTINGS = Settings(factors=2, hidden_channels=8, k=3, epochs=3)
 

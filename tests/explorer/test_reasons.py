@@ -14,8 +14,8 @@ from lgdgcn.edges.pairs import find_pairs
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.payload import payload
 from lgdgcn.explorer.reasons import reason_payload
-from lgdgcn.runs.fit import train_seed
 from models.toy import toy_graph
+from train.one_seed import train_seed
 
 
 def test_more_reasons_than_the_page_can_hold_are_refused(monkeypatch):

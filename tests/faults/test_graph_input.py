@@ -159,7 +159,7 @@ def test_fault_08_edge_ids_are_checked_before_device_work(tmp_path, monkeypatch,
     """A negative, too large, fractional or NaN edge id is refused before any device work."""
     edges = arrays()["edge_index"].astype(type(value))
     edges[1, 4] = value
-    monkeypatch.setattr("lgdgcn.commands.train.train_seeds", None)  # no way to a device
+    monkeypatch.setattr("lgdgcn.commands.train.fit", None)  # no way to a device
     graph = saved(tmp_path / "graph", edge_index=edges)
     train(tmp_path / "run", graph=graph).refused(f"edge_index[1, 4] = {value}", "correct this edge")
     assert not (tmp_path / "run").exists()

@@ -9,9 +9,9 @@ from torch.autograd import gradcheck
 
 from commands.runner import content, train
 from faults.graphs import arrays, fitted, saved
+from lgdgcn import tensor_file
 from lgdgcn.models import build
 from lgdgcn.nn import diversity_loss, knn_graph, route, space_loss
-from lgdgcn.train.checkpoint import load
 from models.toy import toy_graph
 
 PRECISIONS = ["scaled", "exact", "released"]
@@ -58,8 +58,8 @@ def test_fault_21_a_loss_that_is_not_finite_ends_the_run(tmp_path):
     outcome.refused("diverged: the ", " loss is ", "in epoch 2", "lower lr", code=3)
     assert outcome.out == ""
     assert not {"result.json", "model.safetensors"} & content(tmp_path).keys()
-    tensors, meta = load(tmp_path / "checkpoints/seed-0")
-    assert meta["progress"]["epoch"] == 1
+    tensors, meta = tensor_file.load(tmp_path / "checkpoint.safetensors", "checkpoint")
+    assert meta["progress"]["0"]["epoch"] == 1
     assert all(tensor.isfinite().all() for tensor in tensors.values())
 
 

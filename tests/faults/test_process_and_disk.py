@@ -257,7 +257,7 @@ def unusable(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("verb", "work"),
     [
-        ("train", "lgdgcn.commands.train.train_seeds"),
+        ("train", "lgdgcn.commands.train.fit"),
         ("measure", "lgdgcn.commands.measure.measure"),
         ("explore", "lgdgcn.commands.explore.payload"),
         ("predict", "lgdgcn.train.trained.TrainedModel.__call__"),

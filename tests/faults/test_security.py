@@ -18,13 +18,13 @@ from commands.conftest import write_graph
 from commands.runner import call, content, train
 from faults.graphs import arrays, saved
 from faults.hostile import Payload, sealed
+from lgdgcn import tensor_file
 from lgdgcn.config import from_toml
 from lgdgcn.data import download
 from lgdgcn.data.planetoid import file_names
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, LGDError
 from lgdgcn.search.study import open_study
-from lgdgcn.train import checkpoint
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy as npz", "pt as npz", "planetoid", "model"])
@@ -234,7 +234,7 @@ def test_fault_40_mutated_files_give_errors_of_our_own(mine, tmp_path, kind):
             elif kind in ("edges", "nodes"):
                 GraphSource(f"{tmp_path}/").load()
             else:
-                checkpoint.load_weights(target)
+                tensor_file.load(target, "model")
         except LGDError as error:
             refusals.append(error)
     assert len(refusals) > 20

@@ -5,7 +5,6 @@ A preparation is a line such as ``cut run/model.safetensors 7``: a function belo
 
 import codecs
 import errno
-import hashlib
 import os
 import pickle
 import re
@@ -25,12 +24,13 @@ import numpy as np
 import torch
 import typer
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 
 from commands.runner import call
+from faults.hostile import sealed
 from golden import homes
 from lgdgcn.data import download
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
 
 __all__ = ["World"]
@@ -258,9 +258,8 @@ def spoil(world: World, file: str, escaped: str) -> None:
 
 @preparation
 def model_of(world: World, name: str) -> None:
-    """The model of another home's run, with its seal, in place of the run's own."""
-    for file in ("model.safetensors", "model.safetensors.sha256"):
-        shutil.copy(homes.home(name) / "run" / file, Path("run") / file)
+    """The model of another home's run in place of the run's own."""
+    shutil.copy(homes.home(name) / "run/model.safetensors", "run/model.safetensors")
 
 
 class Payload:
@@ -278,7 +277,6 @@ def _objects(count: int) -> np.ndarray:
 def pickled(world: World, file: str) -> None:
     """A pickle that would run."""
     Path(file).write_bytes(pickle.dumps(Payload(), 2))
-    _seal(file)
 
 
 @preparation
@@ -287,14 +285,7 @@ def flatten(world: World, file: str) -> None:
     with safe_open(file, "pt") as old:
         about, names = old.metadata(), list(old.keys())
         tensors = {name: old.get_tensor(name).flatten() for name in names}
-    save_file(tensors, file, metadata=about)
-    _seal(file)
-
-
-def _seal(file: str) -> None:
-    """What a forger would write beside a file."""
-    digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    Path(f"{file}.sha256").write_text(f"{digest}  {Path(file).name}\n")
+    sealed(Path(file), save(tensors, metadata=about))
 
 
 # What happens
@@ -330,7 +321,7 @@ def largest_file(world: World, size: str) -> None:
 @preparation
 def in_use(world: World, run: str) -> None:
     """A run folder that a process is writing to."""
-    world.enter(RunFolder(run, resume=Path(run).exists()))
+    world.enter(Run.create(run, resume=Path(run).exists()))
 
 
 @preparation

@@ -17,8 +17,8 @@ from lgdgcn.models import build
 from lgdgcn.reproduce import runs
 from lgdgcn.reproduce.results import Results
 from lgdgcn.reproduce.runs import architecture, merged, train_cells
-from lgdgcn.runs.fit import train_seeds
-from lgdgcn.runs.lock import RunLock
+from lgdgcn.runs.fit import fit
+from lgdgcn.runs.folder import only_process
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.trainer import Trainer
 from reproduce.tiny import GRAPH, cell
@@ -52,7 +52,7 @@ def scores_of(results: Results, *cells) -> list[dict[int, dict]]:
 def test_a_cell_gives_what_training_its_seeds_gives(results):
     one = cell()
     assert train_cells([one], results, CPU) == 2
-    runs, _ = train_seeds(lambda _: GraphSource(GRAPH).load(), one.settings, "lgdgcn", (0, 1), CPU)
+    runs, _ = fit(lambda _: GraphSource(GRAPH).load(), one.settings, "lgdgcn", (0, 1), CPU)
     found = results.runs(one)
     for expected in runs:
         run = found[expected.seed]
@@ -104,7 +104,7 @@ def test_local_scores_are_those_of_the_same_weights_without_latent_graphs(result
     run = results.runs(one)[0]
     assert run.local_scores != run.scores
     data = GraphSource(GRAPH).load()
-    _, trained = train_seeds(lambda _: data, one.settings, "lgdgcn", (0,), CPU)
+    _, trained = fit(lambda _: data, one.settings, "lgdgcn", (0,), CPU)
     local = build("lgdgcn", {**one.settings.as_dict(), "latent_graph": False}, 60, 6)
     local.load_state_dict(trained.model.state_dict())
     logits = replace(trained, model=local).run(data).logits
@@ -146,7 +146,7 @@ def test_units_of_the_best_run_are_kept(results, populations):
     arrays = results.arrays(one)
     assert int(arrays["seed"]) == results.best(one).seed
     data = GraphSource(GRAPH).load()
-    _, trained = train_seeds(lambda _: data, one.settings, "lgdgcn", one.seeds, CPU)
+    _, trained = fit(lambda _: data, one.settings, "lgdgcn", one.seeds, CPU)
     layers = trained.run(data).layers
     for depth, layer in enumerate(layers, start=1):
         assert arrays[f"units_{depth}"].dtype == np.float32
@@ -215,11 +215,12 @@ def test_too_little_memory_means_smaller_populations(results, monkeypatch):
 
 
 def test_one_process_at_a_time(results):
-    with RunLock(results.folder), pytest.raises(InputError, match="in use by"):
+    with only_process(results.folder), pytest.raises(InputError, match="in use by"):
         train_cells([cell()], results, CPU)
     train_cells([cell()], results, CPU)
     assert sorted(file.name for file in results.folder.iterdir() if file.is_file()) == [
-        f"{cell().key}.json"
+        f"{cell().key}.json",
+        "run.lock",
     ]
 
 

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save as encode
 
+from lgdgcn import tensor_file
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
-from lgdgcn.train import checkpoint
-from lgdgcn.train.checkpoint import check_like
+from lgdgcn.tensor_file import check_like
 
 
 def tensors(value: float = 1.0, size: int = 10) -> dict[str, torch.Tensor]:
@@ -137,7 +137,7 @@ import os, signal, sys
 from pathlib import Path
 import torch
 from lgdgcn import storage
-from lgdgcn.train import checkpoint
+from lgdgcn import tensor_file
 
 def killed_before(number):
     # Every call that changes the disk counts; the one with this number never happens.
@@ -266,7 +266,7 @@ def test_kill_before_every_single_step_of_saving_weights(tmp_path, server):
         for n in (2, 3):  # twice: also a kill on top of what a kill has left
             ask(server, "weights", folder, first=n, number=number)
             _, status = acknowledged(server)
-            found = checkpoint.load_weights(model)[1]["n"]
+            found = tensor_file.load(model, "model")[1]["n"]
             assert found == n if status == 0 else found in range(1, n + 1)
         if status == 0:
             break
@@ -282,7 +282,7 @@ import resource, sys
 from pathlib import Path
 import torch
 from lgdgcn.errors import InputError
-from lgdgcn.train import checkpoint
+from lgdgcn import tensor_file
 folder = Path(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
 big = {"w": torch.zeros(100_000)}
@@ -304,7 +304,7 @@ for save in (
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=60)
     assert names(tmp_path) == before
     assert load_whole(tmp_path / "seed-0")[1] == {"n": 2}
-    assert checkpoint.load_weights(tmp_path / "model.safetensors")[1] == {"n": 1}
+    assert tensor_file.load(tmp_path / "model.safetensors", "model")[1] == {"n": 1}
 
 
 def test_a_missing_folder_is_named(tmp_path):
@@ -500,7 +500,7 @@ def test_fuzz_any_bytes(tmp_path_factory, content):
     file.write_bytes(content)
     reseal(file)
     with pytest.raises(CheckpointError):
-        checkpoint.load_weights(file)
+        tensor_file.load(file, "model")
 
 
 # Weights
@@ -509,25 +509,25 @@ def test_fuzz_any_bytes(tmp_path_factory, content):
 def test_weights(tmp_path):
     path = tmp_path / "model.safetensors"
     with pytest.raises(CheckpointError, match=r"model\.safetensors: No such file"):
-        checkpoint.load_weights(path)
+        tensor_file.load(path, "model")
     model = torch.nn.Linear(3, 2)
     checkpoint.save_weights(path, model.state_dict(), {"model": "lgdgcn"})
-    state, meta = checkpoint.load_weights(path)
+    state, meta = tensor_file.load(path, "model")
     assert meta == {"model": "lgdgcn"}
     check_like(state, model.state_dict(), "weights")
     assert torch.equal(state["weight"], model.weight)
     assert names(tmp_path) == ["model.safetensors", "model.safetensors.sha256"]
     path.write_bytes(path.read_bytes()[:-1] + b"\xff")
     with pytest.raises(CheckpointError, match="damaged"):
-        checkpoint.load_weights(path)
+        tensor_file.load(path, "model")
     checkpoint.save_weights(path, model.state_dict(), {})  # a damaged one is replaced
-    assert checkpoint.load_weights(path)[1] == {}
+    assert tensor_file.load(path, "model")[1] == {}
 
 
 def test_a_checkpoint_is_not_weights(tmp_path):
     file = checkpoint.save(tmp_path / "seed-0", tensors(), {})
     with pytest.raises(CheckpointError, match=r"lgdgcn-checkpoint.*expected 'lgdgcn-weights'"):
-        checkpoint.load_weights(file)
+        tensor_file.load(file, "model")
 
 
 def test_check_like_lists_what_differs():

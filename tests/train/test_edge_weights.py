@@ -15,10 +15,11 @@ from lgdgcn.kernels.graph import edge_weights
 from lgdgcn.large.mapped import mapped_graph
 from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
-from lgdgcn.runs.fit import train_seed, train_seeds
+from lgdgcn.runs.fit import fit
 from lgdgcn.train.state import Member
 from lgdgcn.train.trained import hold_once, prepared, prepared_alike
 from lgdgcn.train.trainer import Trainer
+from train.one_seed import train_seed
 from train.test_batch_trainer import packed_from
 
 CPU = torch.device("cpu")
@@ -113,7 +114,7 @@ def test_members_of_a_population_use_them_as_each_alone(model):
     other = graphs[1]
     other.train_mask, other.val_mask = other.val_mask, other.train_mask
     settings = resolve(preset("", model), {"scaling": "none", "epochs": 3})
-    together, _ = train_seeds(lambda seed: graphs[seed], settings, model, range(2), CPU)
+    together, _ = fit(lambda seed: graphs[seed], settings, model, range(2), CPU)
     for seed, graph in enumerate(graphs):
         alone, _ = train_seed(graph, settings, model, seed, CPU)
         assert together[seed].scores == alone.scores

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
-from lgdgcn.runs.fit import train_seed
 from lgdgcn.train.scores import Counts
 from lgdgcn.train.task import Task
 from models.toy import toy_graph
+from train.one_seed import train_seed
 
 CPU = torch.device("cpu")
 SETTINGS = Settings(

@@ -40,7 +40,7 @@ for folder in sys.argv[1:]:
     packed = PackedGraph.open(folder)
     with Memory() as training:
         graph = mapped.mapped_graph(packed)
-        _, own = seeds.train_seeds(lambda seed: graph, settings, "lgdgcn", [0], torch.device("cpu"))
+        _, own = seeds.fit(lambda seed: graph, settings, "lgdgcn", [0], torch.device("cpu"))
         del graph
     model = model or own
     with Memory() as prediction:

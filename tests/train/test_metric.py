@@ -18,7 +18,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.registry import load
 from lgdgcn.errors import InputError
-from lgdgcn.runs.fit import train_seed, train_seeds
+from lgdgcn.runs.fit import fit
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.state import Member
@@ -27,6 +27,7 @@ from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import Trainer
 from literal.seeds import seeds
 from models.toy import toy_graph
+from train.one_seed import train_seed
 
 CPU = torch.device("cpu")
 SEEDS = seeds(3)
@@ -228,7 +229,7 @@ def test_all_seeds_have_the_score_of_the_first(tmp_path):
     data.y = (data.y == 0).long() * (torch.arange(90) < 60)
     graphs, settings = (data, balanced(data)), Settings(hidden_channels=8, epochs=3)
     for order, metric in ((graphs, "roc_auc"), (graphs[::-1], "accuracy")):
-        results, trained = train_seeds(order.__getitem__, settings, "mlp", [0, 1], CPU)
+        results, trained = fit(order.__getitem__, settings, "mlp", [0, 1], CPU)
         assert [next(iter(result.scores["test"])) for result in results] == [metric] * 2
         assert trained.settings == settings
         assert trained.task.metric == metric

@@ -10,10 +10,10 @@ from lgdgcn.config import preset, resolve
 from lgdgcn.data import synthetic_graph
 from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics import edge_attribution
-from lgdgcn.runs.fit import train_seed
 from lgdgcn.train.members import new_model
 from lgdgcn.train.state import Member
 from lgdgcn.train.trainer import Trainer
+from train.one_seed import train_seed
 
 GRAPH = synthetic_graph(factors=3, nodes=200, classes=4, average_degree=20, seed=0)
 SIZES = {"factors": 3, "hidden_channels": 12, "epochs": 150}

@@ -13,13 +13,13 @@ from torch_geometric.utils import to_undirected
 from lgdgcn.config import Settings, has_own_preset, portfolio, preset, resolve
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, StoppedError
-from lgdgcn.runs.fit import train_seed
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search import portfolio as module
 from lgdgcn.search.portfolio import Candidate, choose_settings
 from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.trained import prepared
 from lgdgcn.train.trainer import Trainer
+from train.one_seed import train_seed
 
 CPU = torch.device("cpu")
 GOOD = Settings(variant="paper", lr=0.05, hidden_channels=16, num_layers=1, dropout=0.0)

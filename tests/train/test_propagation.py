@@ -8,12 +8,12 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics.controls import measure
-from lgdgcn.runs.fit import train_seed
 from lgdgcn.train.memory import _activations
 from lgdgcn.train.state import Member
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
+from train.one_seed import train_seed
 
 BASE = {
     "variant": "ours", "encoder_channels": 8, "hops": 3, "views": 3, "factors": 2,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 
 CONFIG = '[run]\ndataset = "cora"\nmodel = "gcn"\nseeds = 1\nsplit = "standard"\n[settings]\n'
 OWN = ["config.toml", "metrics.jsonl", "result.json", "model.safetensors", "units.png"]
@@ -33,7 +33,7 @@ def _no_unexpected_warning():
 @pytest.fixture
 def path(tmp_path):
     """A folder in which a run has begun."""
-    with RunFolder(tmp_path / "run") as run:
+    with Run.create(tmp_path / "run") as run:
         run.write_config(CONFIG)
     return run.path
 
@@ -44,7 +44,7 @@ def content(folder: Path) -> dict[str, bytes | None]:
     return {str(file): file.read_bytes() if file.is_file() else None for file in plain}
 
 
-def lines(run: RunFolder) -> list[dict]:
+def lines(run: Run) -> list[dict]:
     return [json.loads(line) for line in run.metrics.read_text().splitlines()]
 
 
@@ -53,7 +53,7 @@ def lines(run: RunFolder) -> list[dict]:
 
 def test_makes_parents_and_gives_back_the_lock(tmp_path):
     path = tmp_path / "a b" / "ünï 名" / "run"
-    with RunFolder(path) as run:
+    with Run.create(path) as run:
         owner = json.loads(run.lock.read_text())
         assert owner["pid"] == os.getpid()
         assert owner.keys() == {"pid", "host", "start"}
@@ -62,7 +62,7 @@ def test_makes_parents_and_gives_back_the_lock(tmp_path):
 
 
 def test_where_things_lie():
-    run = RunFolder("out")
+    run = Run.open("out")
     files = [run.config, run.metrics, run.result, run.model, run.figure]
     expected = ["config.toml", "metrics.jsonl", "result.json", "model.safetensors", "units.png"]
     assert [file.name for file in files] == expected
@@ -75,7 +75,7 @@ def test_a_file_in_the_way(tmp_path, below):
     file.write_text("mine")
     with (
         pytest.raises(InputError, match="is a file, not a folder") as caught,
-        RunFolder(file / below),
+        Run.open(file / below),
     ):
         pass
     assert str(file) in str(caught.value)
@@ -85,7 +85,7 @@ def test_a_file_in_the_way(tmp_path, below):
 
 def test_checkpoints_is_a_file(tmp_path):
     (tmp_path / "checkpoints").write_text("mine")
-    with pytest.raises(InputError, match="checkpoints is a file"), RunFolder(tmp_path):
+    with pytest.raises(InputError, match="checkpoints is a file"), Run.open(tmp_path):
         pass
 
 
@@ -93,19 +93,19 @@ def test_a_dangling_link(tmp_path):
     (tmp_path / "run").symlink_to(tmp_path / "absent" / "x")
     with (
         pytest.raises(InputError, match="run is a file, not a folder"),
-        RunFolder(tmp_path / "run"),
+        Run.open(tmp_path / "run"),
     ):
         pass
 
 
 @pytest.mark.parametrize("path", ["/proc/lgdgcn-run", "/dev/null/run"])
 def test_not_writable(path):
-    with pytest.raises(InputError, match=r"--out"), RunFolder(path):
+    with pytest.raises(InputError, match=r"--out"), Run.open(path):
         pass
 
 
 def test_a_name_that_is_too_long(tmp_path):
-    with pytest.raises(InputError, match="name too long"), RunFolder(tmp_path / ("x" * 300)):
+    with pytest.raises(InputError, match="name too long"), Run.open(tmp_path / ("x" * 300)):
         pass
 
 
@@ -114,19 +114,19 @@ def test_a_full_disk_at_the_start(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("tempfile.TemporaryFile", full)
-    with pytest.raises(InputError, match=r"run folder .*No space left"), RunFolder(tmp_path):
+    with pytest.raises(InputError, match=r"run folder .*No space left"), Run.open(tmp_path):
         pass
 
 
 def test_a_finished_run_is_kept(path):
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         run.append_metrics({"epoch": 1})
         run.write_result({"mean": 0.5})
     before = names(path)
     with pytest.raises(InputError, match=r"a finished run: add --resume to print .* --overwrite"):
-        RunFolder(path).__enter__()
+        Run.open(path).__enter__()
     assert names(path) == before
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         assert json.loads(run.result.read_text()) == {"mean": 0.5}
         assert lines(run) == [{"epoch": 1}]
 
@@ -134,8 +134,8 @@ def test_a_finished_run_is_kept(path):
 def test_an_unfinished_run_is_kept(path):
     (path / SAVED[0]).write_bytes(b"work of hours")
     with pytest.raises(InputError, match="an unfinished run: add --resume"):
-        RunFolder(path).__enter__()
-    with RunFolder(path, resume=True) as run:
+        Run.open(path).__enter__()
+    with Run.create(path, resume=True) as run:
         assert names(run.checkpoints) == ["seed-0-000001.safetensors"]
 
 
@@ -145,7 +145,7 @@ def test_overwrite_clears_the_run_and_nothing_else(path):
     (path / "compared/gcn").mkdir(parents=True)
     for name in (*OWN, *SAVED, *foreign):
         (path / name).write_text(CONFIG)
-    with RunFolder(path, overwrite=True):
+    with Run.create(path, overwrite=True):
         pass
     kept = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
     assert kept == set(foreign)
@@ -164,20 +164,20 @@ def test_a_kill_while_a_run_is_cleared_leaves_a_run(path, monkeypatch):
 
     monkeypatch.setattr(Path, "unlink", unlink)
     with pytest.raises(KeyboardInterrupt):
-        RunFolder(path, overwrite=True).__enter__()
+        Run.create(path, overwrite=True).__enter__()
     monkeypatch.setattr(Path, "unlink", real)
     (path / "run.lock").unlink()
     assert "config.toml" in names(path)
-    with RunFolder(path, overwrite=True):
+    with Run.create(path, overwrite=True):
         assert names(path) == ["checkpoints", "run.lock"]
 
 
 def test_what_a_failed_start_left_is_cleared(path):
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         run.append_metrics({"epoch": 1})
         (path / ".result.json.0123456789abcdef.tmp").write_text("half")
         (run.checkpoints / ".seed-0-000001.0123456789abcdef.tmp").write_text("half")
-    with RunFolder(path) as run:
+    with Run.create(path) as run:
         assert names(run.checkpoints) == []
     assert names(path) == ["checkpoints"]
 
@@ -192,7 +192,7 @@ def test_files_under_our_names_that_are_no_run(tmp_path, name, how):
     (tmp_path / name).write_text("mine")
     before = content(tmp_path)
     with pytest.raises(InputError, match=f"{tmp_path / name} is .*another"):
-        RunFolder(tmp_path, **how).__enter__()
+        Run.open(tmp_path, **how).__enter__()
     assert content(tmp_path) == before
 
 
@@ -215,16 +215,16 @@ def test_a_configuration_that_is_no_runs(path, text):
     before = content(path)
     for how in ({}, {"resume": True}, {"overwrite": True}):
         with pytest.raises(InputError, match=r"config\.toml is damaged or not of a run"):
-            RunFolder(path, **how).__enter__()
+            Run.open(path, **how).__enter__()
     assert content(path) == before
 
 
 def test_a_copy_of_a_configuration_is_kept(tmp_path):
     (tmp_path / "config.toml").write_text(CONFIG)
     with pytest.raises(InputError, match="already holds"):
-        RunFolder(tmp_path).__enter__()
+        Run.open(tmp_path).__enter__()
     with pytest.raises(InputError, match="there is no run"):
-        RunFolder(tmp_path, resume=True).__enter__()
+        Run.create(tmp_path, resume=True).__enter__()
     assert names(tmp_path) == ["config.toml"]
 
 
@@ -232,13 +232,13 @@ def test_a_finished_run_may_have_lost_an_empty_folder(path):
     """As when it was kept in a version control system."""
     (path / "result.json").write_text("{}")
     (path / "checkpoints").rmdir()
-    with RunFolder(path, resume=True):
+    with Run.create(path, resume=True):
         pass
 
 
 def test_which_files_are_of_a_run(path):
     (path.parent / "link").symlink_to(path)
-    for run in (RunFolder(path), RunFolder(path.parent / "link")):
+    for run in (Run.open(path), Run.open(path.parent / "link")):
         for name in (*OWN, *SAVED, "run.lock", "../run/result.json", "checkpoints/../units.png"):
             assert run.owns(path / name)
         for name in ("p.csv", "checkpoints", "checkpoints/best.safetensors", "../result.json"):
@@ -255,26 +255,26 @@ def test_nothing_is_made_where_there_is_nothing_to_resume(tmp_path):
     before = content(tmp_path)
     for name in ("typo", "a/b/typo", "other"):
         with pytest.raises(InputError, match=r"there is no run in .* leave out --resume"):
-            RunFolder(tmp_path / name, resume=True).__enter__()
+            Run.create(tmp_path / name, resume=True).__enter__()
     assert content(tmp_path) == before
 
 
 def test_a_run_killed_before_its_first_file_is_resumed(tmp_path):
-    with RunFolder(tmp_path / "run"):
+    with Run.create(tmp_path / "run"):
         pass
-    with RunFolder(tmp_path / "run", resume=True):
+    with Run.create(tmp_path / "run", resume=True):
         pass
     (tmp_path / "run" / "run.lock").write_bytes(b"")
-    with RunFolder(tmp_path / "run", resume=True):
+    with Run.create(tmp_path / "run", resume=True):
         pass
 
 
 def test_a_compared_run_may_not_have_begun(path):
-    with RunFolder(path, resume=True).compared("gcn") as inner:
+    with Run.create(path, resume=True).compared("gcn") as inner:
         assert inner.path == path / "compared" / "gcn"
     (inner.path / "result.json").write_text("mine")
     with pytest.raises(InputError, match=r"gcn/result\.json is not known"):
-        RunFolder(path, resume=True).compared("gcn").check()
+        Run.create(path, resume=True).compared("gcn").check()
 
 
 # Links
@@ -294,7 +294,7 @@ def test_links_are_not_followed(path, thesis, name, how):
         (path / name).unlink(missing_ok=True)
         (path / name).symlink_to(target)
         with pytest.raises(InputError, match=f"{path / name} is a link, which a run"):
-            RunFolder(path, **how).__enter__()
+            Run.open(path, **how).__enter__()
         assert os.path.islink(path / name)
     assert content(thesis.parent) == {str(thesis): b"years"}
 
@@ -307,7 +307,7 @@ def test_folders_behind_links_are_not_used(path, thesis, name, how):
     (path / name).parent.mkdir(exist_ok=True)
     (path / name).symlink_to(thesis.parent)
     before = content(thesis.parent)
-    run = RunFolder(path, **how)
+    run = Run.open(path, **how)
     with pytest.raises(InputError, match=f"{path / name} is a link, which a run"):
         (run if name == "checkpoints" else run.compared("gcn")).__enter__()
     assert content(thesis.parent) == before
@@ -320,7 +320,7 @@ def test_links_made_meanwhile_are_not_followed(path, thesis):
         "result.json": lambda run: run.write_result({}),
         "model.safetensors": lambda run: run.files(),
     }
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         for name, write in writes.items():
             (path / name).unlink(missing_ok=True)
             (path / name).symlink_to(thesis)
@@ -333,19 +333,19 @@ def test_links_made_meanwhile_are_not_followed(path, thesis):
 def test_the_folder_itself_may_be_a_link(tmp_path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "runs").symlink_to(tmp_path / "disk")
-    with RunFolder(tmp_path / "runs" / "one") as run:
+    with Run.create(tmp_path / "runs" / "one") as run:
         run.write_config(CONFIG)
     (tmp_path / "two").symlink_to(tmp_path / "disk" / "one")
-    with RunFolder(tmp_path / "two", resume=True):
+    with Run.create(tmp_path / "two", resume=True):
         pass
     assert names(tmp_path / "disk" / "one") == ["checkpoints", "config.toml"]
 
 
 def test_a_backup_made_of_hard_links_stays_as_it_is(path, tmp_path):
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         run.append_metrics({"epoch": 1})
     os.link(run.metrics, tmp_path / "backup")
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         run.append_metrics({"epoch": 2})
     assert (tmp_path / "backup").read_text() == '{"epoch": 1}\n'
 
@@ -354,11 +354,11 @@ def test_a_backup_made_of_hard_links_stays_as_it_is(path, tmp_path):
 def test_a_folder_or_a_pipe_where_a_file_goes(path, name):
     (path / name).mkdir()
     with pytest.raises(InputError, match=f"{name} is not a regular file"):
-        RunFolder(path, resume=True).__enter__()
+        Run.create(path, resume=True).__enter__()
     (path / name).rmdir()
     os.mkfifo(path / name)
     with pytest.raises(InputError, match=f"{name} is not a regular file"):
-        RunFolder(path, resume=True).__enter__()
+        Run.create(path, resume=True).__enter__()
 
 
 # The lock
@@ -366,8 +366,8 @@ def test_a_folder_or_a_pipe_where_a_file_goes(path, name):
 
 HOLD = """
 import sys
-from lgdgcn.runs.folder import RunFolder
-with RunFolder(sys.argv[1]):
+from lgdgcn.runs.folder import Run
+with Run.create(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -388,7 +388,7 @@ def hold(path: Path) -> subprocess.Popen:
 def test_two_processes_and_a_dead_owner(tmp_path):
     first = hold(tmp_path)
     with pytest.raises(InputError, match=f"in use by process {first.pid} on"):
-        RunFolder(tmp_path).__enter__()
+        Run.open(tmp_path).__enter__()
     second = subprocess.run(
         [sys.executable, "-c", HOLD, str(tmp_path)], capture_output=True, text=True, timeout=60
     )
@@ -400,7 +400,7 @@ def test_two_processes_and_a_dead_owner(tmp_path):
     first.communicate()
     assert (tmp_path / "run.lock").exists()
     with pytest.warns(LGDWarning, match=f"taking over .* process {first.pid}") as caught:
-        run = RunFolder(tmp_path, resume=True).__enter__()
+        run = Run.create(tmp_path, resume=True).__enter__()
     assert caught[0].filename == __file__
     assert json.loads(run.lock.read_text())["pid"] == os.getpid()
     run.__exit__(None, None, None)
@@ -411,20 +411,20 @@ def test_one_after_the_other(tmp_path):
     first = hold(tmp_path)
     first.communicate()
     assert first.returncode == 0
-    with RunFolder(tmp_path):
+    with Run.create(tmp_path):
         pass
 
 
 def test_the_lock_is_given_back_after_an_error(tmp_path):
-    with pytest.raises(RuntimeError), RunFolder(tmp_path):
+    with pytest.raises(RuntimeError), Run.open(tmp_path):
         raise RuntimeError("training failed")
     assert not (tmp_path / "run.lock").exists()
 
 
 def test_held_within_one_process_too(tmp_path):
-    with RunFolder(tmp_path) as run:
+    with Run.create(tmp_path) as run:
         with pytest.raises(InputError, match=f"in use by process {os.getpid()}"):
-            RunFolder(tmp_path).__enter__()
+            Run.open(tmp_path).__enter__()
         assert run.lock.exists()
 
 
@@ -432,23 +432,23 @@ def test_held_within_one_process_too(tmp_path):
 def test_a_lock_that_a_kill_or_a_power_cut_has_torn(tmp_path, text):
     (tmp_path / "run.lock").write_bytes(text)
     with pytest.warns(LGDWarning, match="taking over .* process (unknown|3) on"):
-        RunFolder(tmp_path).__enter__()
+        Run.open(tmp_path).__enter__()
 
 
 def test_a_lock_of_another_program(tmp_path):
     (tmp_path / "run.lock").write_bytes(b"\xff{half a thesis")
     for how in ({}, {"overwrite": True}, {"resume": True}):
         with pytest.raises(InputError, match=r"run\.lock is not a lock of lgdgcn"):
-            RunFolder(tmp_path, **how).__enter__()
+            Run.open(tmp_path, **how).__enter__()
     assert names(tmp_path) == ["run.lock"]
     assert (tmp_path / "run.lock").read_bytes() == b"\xff{half a thesis"
 
 
 def test_a_run_at_work_is_said_to_be_in_use(path):
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         run.write_result({})
         with pytest.raises(InputError, match="in use by process"):
-            RunFolder(path).__enter__()
+            Run.open(path).__enter__()
 
 
 def test_a_lock_file_removed_while_waiting_for_it(tmp_path, monkeypatch):
@@ -464,18 +464,18 @@ def test_a_lock_file_removed_while_waiting_for_it(tmp_path, monkeypatch):
         real(descriptor, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with RunFolder(tmp_path) as run:
+    with Run.create(tmp_path) as run:
         assert run.lock.exists()
         assert len(calls) == 2
         with pytest.raises(InputError, match="in use"):
-            RunFolder(tmp_path).__enter__()
+            Run.open(tmp_path).__enter__()
 
 
 # The log and the result
 
 
 def test_metrics_have_no_nan(tmp_path):
-    with RunFolder(tmp_path) as run:
+    with Run.create(tmp_path) as run:
         run.append_metrics({"epoch": 1, "loss": float("nan"), "terms": {"space": float("inf")}})
         run.append_metrics({"epoch": 2, "loss": 0.5})
         assert lines(run) == [
@@ -488,12 +488,12 @@ def test_metrics_have_no_nan(tmp_path):
     "torn", [b"", b'{"epoch": 9, "lo', b"\0\0\0\0", b"\xff\n", b"[1]\n", b"\n"]
 )
 def test_truncated_to_the_resumed_epoch(path, torn):
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         for epoch in range(1, 9):
             run.append_metrics({"epoch": epoch})
         with run.metrics.open("ab") as file:
             file.write(torn)
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         assert [record["epoch"] for record in lines(run)] == list(range(1, 9))
         run.truncate_metrics(lambda record: record["epoch"] <= 5)
         run.append_metrics({"epoch": 6, "again": True})
@@ -502,12 +502,12 @@ def test_truncated_to_the_resumed_epoch(path, torn):
 
 def test_a_line_that_lacks_only_its_end_is_whole(path):
     (path / "metrics.jsonl").write_bytes(b'{"epoch": 1}\n{"epoch": 2}')
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         assert run.metrics.read_bytes() == b'{"epoch": 1}\n{"epoch": 2}\n'
 
 
 def test_nothing_to_truncate(tmp_path):
-    with RunFolder(tmp_path) as run:
+    with Run.create(tmp_path) as run:
         run.truncate_metrics(lambda record: False)
         assert not run.metrics.exists()
 
@@ -517,9 +517,9 @@ def test_disk_full_for_real(tmp_path):
     code = """
 import resource, sys
 from lgdgcn.errors import InputError
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 try:
-    with RunFolder(sys.argv[1]) as run:
+    with Run.create(sys.argv[1]) as run:
         run.write_config("lr = 0.01")
         resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, 5_000))
         for write in (run.write_config, lambda text: run.write_result({"x": text})):
@@ -539,13 +539,13 @@ else:
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=60)
     assert names(tmp_path) == ["checkpoints", "config.toml", "metrics.jsonl"]
     assert (tmp_path / "config.toml").read_text() == "lr = 0.01"
-    records = lines(RunFolder(tmp_path))
+    records = lines(Run.open(tmp_path))
     assert [record["epoch"] for record in records] == list(range(len(records)))
     assert len(records) > 30
 
 
 def test_lines_are_sorted_and_equal_ones_stay(path):
-    with RunFolder(path, resume=True) as run:
+    with Run.create(path, resume=True) as run:
         for epoch, seed in ((1, 0), (3, 0), (1, 1), (2, 0), (2, 1)):
             run.append_metrics({"epoch": epoch, "seed": seed})
         run.sort_metrics(lambda record: record["epoch"])
@@ -554,7 +554,7 @@ def test_lines_are_sorted_and_equal_ones_stay(path):
 
 
 def test_the_result_has_no_nan(tmp_path):
-    with RunFolder(tmp_path) as run:
+    with Run.create(tmp_path) as run:
         run.write_result({"runs": [{"seed": 0, "test": None, "val": float("nan")}], "mean": None})
         text = run.result.read_text()
     assert json.loads(text) == {"runs": [{"seed": 0, "test": None, "val": None}], "mean": None}
@@ -567,7 +567,7 @@ def test_overwrite_clears_what_stood_beside_the_run(path):
                  "compared/gcn/notes.txt", "compared/mine/config.toml"):  # fmt: skip
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text("mine = 1" if "mine" in name else CONFIG)
-    with RunFolder(path, overwrite=True):
+    with Run.create(path, overwrite=True):
         pass
     assert not (path / "compared/mlp").exists()
     kept = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
@@ -577,6 +577,6 @@ def test_overwrite_clears_what_stood_beside_the_run(path):
 def test_what_stands_beside_no_run_is_kept_without_overwrite(path):
     (path / "compared/mlp").mkdir(parents=True)
     (path / "compared/mlp/config.toml").write_text(CONFIG)
-    with RunFolder(path):
+    with Run.create(path):
         pass
     assert (path / "compared/mlp/config.toml").exists()

@@ -9,8 +9,7 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import MODELS, NodeOutput, build
 from lgdgcn.nn import VARIANTS, Disentangled
-from lgdgcn.runs.fit import train_seed
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 from lgdgcn.train.luck import lucky_score
 from lgdgcn.train.sanity import likely_cause, sanity_warnings, usage_warning
 from lgdgcn.train.scores import METRICS
@@ -20,6 +19,7 @@ from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
+from train.one_seed import train_seed
 
 CPU = torch.device("cpu")
 SMALL = {"factors": 2, "hidden_channels": 16, "epochs": 40, "k": 3, "lambda_space": 1e-5}
@@ -68,7 +68,7 @@ def test_cora_passes_without_a_word(shared_data):
 
 @pytest.mark.parametrize("model", ["lgdgcn", "gcn", "mlp"])
 def test_an_exploded_loss_is_no_result(model, tmp_path):
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         with pytest.raises(DivergedError) as caught:
             trained(model=model, lr=1000.0, folder=folder)
         assert caught.value.exit_code == 3

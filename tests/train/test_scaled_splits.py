@@ -5,7 +5,8 @@ import torch
 from lgdgcn.config import resolve
 from lgdgcn.data import synthetic_graph
 from lgdgcn.data.validate import canonical
-from lgdgcn.runs.fit import train_seed, train_seeds
+from lgdgcn.runs.fit import fit
+from train.one_seed import train_seed
 
 CPU = torch.device("cpu")
 
@@ -25,7 +26,7 @@ def graph(seed):
 
 def test_a_seed_is_the_same_whoever_is_trained_beside_it():
     settings = resolve({"scaling": "auto", "epochs": 5})
-    results, best = train_seeds(graph, settings, "mlp", [0, 1, 2], CPU)
+    results, best = fit(graph, settings, "mlp", [0, 1, 2], CPU)
     assert [result.seed for result in results] == [0, 1, 2]
     alone = [train_seed(graph(seed), settings, "mlp", seed, CPU) for seed in range(3)]
     assert [result.scores for result in results] == [result.scores for result, _ in alone]

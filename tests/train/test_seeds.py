@@ -12,8 +12,8 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, StoppedError
 from lgdgcn.runs import fit as seeds_module
-from lgdgcn.runs.fit import SeedResult, summary, train_seed, train_seeds
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.fit import SeedResult, fit, summary, train_seed
+from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train import checkpoint
 from lgdgcn.train.memory import members_at_once
@@ -51,7 +51,7 @@ def test_the_model_of_the_best_seed_is_kept(monkeypatch, values, best, at_once):
     monkeypatch.setattr("lgdgcn.train.jobs.members_at_once", lambda *args: at_once)
     monkeypatch.setattr(seeds_module, "SeedResult", lambda seed, *rest: result(seed, values[seed]))
     seeds = range(len(values))
-    results, kept = train_seeds(lambda _: toy_graph(), SETTINGS, "gcn", seeds, CPU)
+    results, kept = fit(lambda _: toy_graph(), SETTINGS, "gcn", seeds, CPU)
     assert [r.seed for r in results] == [*seeds]
     expected = train_seed(toy_graph(), SETTINGS, "gcn", best, CPU)[1]
     torch.testing.assert_close(weights(kept), weights(expected), rtol=1e-5, atol=1e-6)
@@ -70,7 +70,7 @@ def split_of(seed):
 @pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
 @pytest.mark.parametrize("load", [lambda seed: WIDE, split_of], ids=["one split", "splits"])
 def test_seeds_are_what_each_would_be_alone(model, load):
-    results, kept = train_seeds(load, SETTINGS, model, [2, 5], CPU)
+    results, kept = fit(load, SETTINGS, model, [2, 5], CPU)
     alone = [train_seed(load(seed), SETTINGS, model, seed, CPU) for seed in (2, 5)]
     assert [r.scores for r in results] == [r.scores for r, _ in alone]
     better = max((0, 1), key=lambda i: (results[i].val, -i))
@@ -143,14 +143,14 @@ def test_a_stop_is_saved_and_resumed_bitwise(tmp_path, stop_at, changes):
 
     if stop_at == 1:
         stop.signal = signal.SIGTERM
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         folder.write_config(CONFIG)
         with pytest.raises(StoppedError, match=f"epoch {stop_at} of seed 0") as caught:
             train_seed(data, settings, "lgdgcn", 0, CPU, folder, on_epoch=on_epoch, stop=stop)
     assert caught.value.exit_code == 143
     assert checkpoint.load(folder.checkpoint(0))[1]["progress"]["epoch"] == stop_at
     assert [line["epoch"] for line in lines(folder)] == list(range(1, stop_at + 1))
-    with RunFolder(tmp_path / "run", resume=True) as folder:
+    with Run.create(tmp_path / "run", resume=True) as folder:
         found, trained = train_seed(data, settings, "lgdgcn", 0, CPU, folder)
         assert [line["epoch"] for line in lines(folder)] == list(range(1, 7))
         assert found.scores == alone.scores
@@ -167,7 +167,7 @@ def test_lines_after_the_checkpoint_are_written_again(tmp_path):
         if report.metrics["epoch"] == 3:
             raise RuntimeError("killed")
 
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         folder.append_metrics({"seed": 7, "epoch": 99})
         with pytest.raises(RuntimeError, match="killed"):
             train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder, on_epoch=fail)
@@ -185,7 +185,7 @@ def test_lines_after_the_checkpoint_are_written_again(tmp_path):
     ],
 )
 def test_another_run_is_refused_and_nothing_changes(tmp_path, change, words):
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU, folder)
         before = folder.metrics.read_bytes()
         settings = Settings(**SETTINGS.as_dict() | change.get("settings", {}))
@@ -197,7 +197,7 @@ def test_another_run_is_refused_and_nothing_changes(tmp_path, change, words):
 
 
 def test_lines_that_no_training_writes_are_dropped(tmp_path):
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         for line in ({"a": 1}, {"seed": "0", "epoch": 1}, {"seed": 0, "epoch": None}):
             folder.append_metrics(line)
         train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU, folder)
@@ -205,7 +205,7 @@ def test_lines_that_no_training_writes_are_dropped(tmp_path):
 
 
 def test_a_result_says_what_data_it_is_of(tmp_path):
-    results, _ = train_seeds(split_of, SETTINGS, "gcn", SEEDS, CPU)
+    results, _ = fit(split_of, SETTINGS, "gcn", SEEDS, CPU)
     assert [r.as_row()["data"] for r in results] == [fingerprint(split_of(seed)) for seed in SEEDS]
 
 
@@ -223,7 +223,7 @@ def test_a_sealed_checkpoint_with_something_missing_is_refused(tmp_path, change,
         if report.metrics["epoch"] == 3:
             raise KeyboardInterrupt
 
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         with pytest.raises(KeyboardInterrupt):
             train_seed(toy_graph(), SETTINGS, "lgdgcn", 0, CPU, folder, on_epoch=stop)
         path = folder.checkpoint(0)
@@ -242,7 +242,7 @@ def test_checkpoints_come_when_due(tmp_path, monkeypatch):
 
     monkeypatch.setattr(checkpoint, "save", save)
     settings = Settings(**SETTINGS.as_dict() | {"checkpoint_every": 4})
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         train_seed(toy_graph(), settings, "lgdgcn", 0, CPU, folder)
     assert saved == [1, 4, 6]
 
@@ -251,8 +251,8 @@ SEEDS = [4, 1, 3]
 
 
 def test_several_seeds_share_a_folder(tmp_path):
-    with RunFolder(tmp_path / "run") as folder:
-        results, _ = train_seeds(split_of, SETTINGS, "lgdgcn", SEEDS, CPU, folder)
+    with Run.create(tmp_path / "run") as folder:
+        results, _ = fit(split_of, SETTINGS, "lgdgcn", SEEDS, CPU, folder)
         found = [(line["seed"], line["epoch"]) for line in lines(folder)]
         assert found == [(seed, epoch) for epoch in range(1, 7) for seed in SEEDS]
         for seed in SEEDS:
@@ -278,8 +278,8 @@ def test_a_kill_between_the_checkpoints_of_two_seeds(tmp_path, monkeypatch, mode
             super().__init__(graphs, members, *rest)
 
     monkeypatch.setattr("lgdgcn.train.jobs.Trainer", Counted)
-    with RunFolder(tmp_path / "whole") as whole:
-        expected, best = train_seeds(split_of, SETTINGS, model, SEEDS, CPU, whole)
+    with Run.create(tmp_path / "whole") as whole:
+        expected, best = fit(split_of, SETTINGS, model, SEEDS, CPU, whole)
     assert sizes == ([2, 1] if at_once == 2 else [3])
     real, saved = checkpoint.save, []
 
@@ -289,12 +289,12 @@ def test_a_kill_between_the_checkpoints_of_two_seeds(tmp_path, monkeypatch, mode
         saved.append(path.name)
         return real(path, *args)
 
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         monkeypatch.setattr(checkpoint, "save", save)
         with pytest.raises(RuntimeError, match="killed"):
-            train_seeds(split_of, SETTINGS, model, SEEDS, CPU, folder)
+            fit(split_of, SETTINGS, model, SEEDS, CPU, folder)
         monkeypatch.setattr(checkpoint, "save", real)
-        results, kept = train_seeds(split_of, SETTINGS, model, SEEDS, CPU, folder)
+        results, kept = fit(split_of, SETTINGS, model, SEEDS, CPU, folder)
         assert rows(results) == rows(expected)
         torch.testing.assert_close(weights(kept), weights(best), rtol=1e-8, atol=1e-8)
         for mine, other in zip(lines(folder), lines(whole), strict=True):
@@ -305,8 +305,8 @@ def test_a_kill_between_the_checkpoints_of_two_seeds(tmp_path, monkeypatch, mode
 @pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
 def test_a_stop_saves_every_seed_and_finished_ones_stay(tmp_path, model):
     seeds, settings = [4, 3, 0], replace(SETTINGS, patience=1)
-    with RunFolder(tmp_path / "whole") as whole:
-        expected, best = train_seeds(split_of, settings, model, seeds, CPU, whole)
+    with Run.create(tmp_path / "whole") as whole:
+        expected, best = fit(split_of, settings, model, seeds, CPU, whole)
     ends = {r.seed: r.epochs for r in expected}
     stop_at = max(ends.values()) - 1  # after the end of some, before the end of others
     assert min(ends.values()) <= stop_at
@@ -316,14 +316,14 @@ def test_a_stop_saves_every_seed_and_finished_ones_stay(tmp_path, model):
         if report.metrics["epoch"] == stop_at - 1:
             stop.signal = signal.SIGINT
 
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         with pytest.raises(StoppedError, match=f"^stopped after epoch {stop_at} of seed"):
-            train_seeds(split_of, settings, model, seeds, CPU, folder, on_epoch=on_epoch, stop=stop)
+            fit(split_of, settings, model, seeds, CPU, folder, on_epoch=on_epoch, stop=stop)
         for seed in seeds:
             progress = checkpoint.load(folder.checkpoint(seed))[1]["progress"]
             assert progress["epoch"] == min(ends[seed], stop_at)
         reported = []
-        results, kept = train_seeds(
+        results, kept = fit(
             split_of,
             settings,
             model,
@@ -343,7 +343,7 @@ def test_a_stop_saves_every_seed_and_finished_ones_stay(tmp_path, model):
 def test_a_score_of_an_earlier_version_is_not_compared(tmp_path):
     data = toy_graph(multi_label=True)
     data.y[::2, 5] = 1  # label sets of different sizes
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         train_seed(data, SETTINGS, "gcn", 0, CPU, folder)
     path = tmp_path / "run/checkpoints/seed-0"
     tensors, meta = checkpoint.load(path)
@@ -352,7 +352,7 @@ def test_a_score_of_an_earlier_version_is_not_compared(tmp_path):
     words = r"selection: \(absent\) -> \"average_precision"
     run = '[run]\ndataset = "toy"\nmodel = "gcn"\nseeds = 1\nsplit = "standard"\n[settings]\n'
     (tmp_path / "run/config.toml").write_text(run)
-    resumed = RunFolder(tmp_path / "run", resume=True)
+    resumed = Run.create(tmp_path / "run", resume=True)
     with resumed as folder, pytest.raises(CheckpointError, match=words):
         train_seed(data, SETTINGS, "gcn", 0, CPU, folder)
 
@@ -360,7 +360,7 @@ def test_a_score_of_an_earlier_version_is_not_compared(tmp_path):
 def test_a_checkpoint_from_before_a_setting_was_there(tmp_path):
     data, stop = toy_graph(), StopRequest()
     stop.signal = signal.SIGTERM
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         folder.write_config(CONFIG)
         with pytest.raises(StoppedError):
             train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder, stop=stop)
@@ -368,7 +368,7 @@ def test_a_checkpoint_from_before_a_setting_was_there(tmp_path):
     for name in ("consistency_warmup", "confidence", "weight_average"):
         del meta["config"][name]
     checkpoint.save(folder.checkpoint(0), tensors, meta)
-    with RunFolder(tmp_path / "run", resume=True) as folder:
+    with Run.create(tmp_path / "run", resume=True) as folder:
         _, trained = train_seed(data, SETTINGS, "lgdgcn", 0, CPU, folder)
     _, whole = train_seed(data, SETTINGS, "lgdgcn", 0, CPU)
     assert same(weights(trained), weights(whole))
@@ -394,7 +394,7 @@ def test_weights_that_diverged_are_not_saved(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Trainer, "epoch", two_reports)
     settings = replace(SETTINGS, checkpoint_every=1000)
-    with RunFolder(tmp_path / "run") as folder:
+    with Run.create(tmp_path / "run") as folder:
         with pytest.raises(DivergedError, match="here"):
             train_seed(toy_graph(), settings, "gcn", 0, CPU, folder)
         _, meta = checkpoint.load(folder.checkpoint(0))
@@ -408,14 +408,14 @@ def test_graphs_of_seeds_are_held_once_and_must_be_alike():
     assert others[0].train_mask is graphs[1].train_mask
     graphs[2].x = graphs[2].x + 1
     with pytest.raises(InputError, match="only their splits may"):
-        train_seeds(lambda seed: graphs[seed], SETTINGS, "gcn", [0, 1, 2], CPU)
+        fit(lambda seed: graphs[seed], SETTINGS, "gcn", [0, 1, 2], CPU)
 
 
 def test_a_seed_that_diverges_names_its_learning_rate():
     settings = replace(SETTINGS, lr=1e30, weight_decay=0.0, num_layers=2)
     words = r"^training diverged: the \w+ loss is \w+ in epoch \d; lower lr \(now 1e\+30\)$"
     with pytest.raises(DivergedError, match=words):
-        train_seeds(lambda seed: toy_graph(), settings, "gcn", SEEDS, CPU)
+        fit(lambda seed: toy_graph(), settings, "gcn", SEEDS, CPU)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import torch
 from lgdgcn.config import Settings, belongs, check_used, resolve
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS
-from lgdgcn.runs.fit import train_seed
 from models.toy import VARIANTS, toy_graph
+from train.one_seed import train_seed
 
 FIELDS = {field.name: field for field in dataclasses.fields(Settings)}
 KINDS = [  # every model, and every variant of those that have some

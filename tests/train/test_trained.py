@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from lgdgcn.train.checkpoint import save_weights
 from safetensors.torch import save as encode
 from torch_geometric.data import Data
 
@@ -15,10 +16,9 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import MODELS
-from lgdgcn.runs.fit import train_seed
-from lgdgcn.train.checkpoint import save_weights
 from lgdgcn.train.trained import TrainedModel, prepared
 from models.toy import toy_graph
+from train.one_seed import train_seed
 
 CPU = torch.device("cpu")
 SETTINGS = Settings(factors=2, hidden_channels=8, k=3, epochs=3)

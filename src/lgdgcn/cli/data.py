@@ -122,11 +122,11 @@ def pack(
             f"--like reads all columns as its model does, so --{option} has no part; leave it out"
         )
     if like is not None:
+        from lgdgcn import tensor_file
         from lgdgcn.data.encoding import Encoding
-        from lgdgcn.runs.folder import RunFolder
-        from lgdgcn.train.checkpoint import load_weights
+        from lgdgcn.runs.folder import Run
 
-        saved = load_weights(RunFolder(like).model)[1].get("encoding")
+        saved = tensor_file.load(Run.open(like).model, "model")[1].get("encoding")
         if saved is None:
             raise InputError(f"--like {like}: its model was not trained on columns of a table")
         encoding = Encoding.from_dict(saved)

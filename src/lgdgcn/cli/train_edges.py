@@ -28,7 +28,7 @@ from lgdgcn.edges.stability import Stability, over_fits, stability
 from lgdgcn.edges.store import Interval, edges_fingerprint, save_reasons
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.edge_types import edge_type_scores
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import check_cpu, set_threads
 
 __all__ = ["check_edges_device", "load_edges", "refuse_options_of_nodes", "train_edges"]
@@ -67,7 +67,7 @@ def train_edges(
         raise InputError("--split random draws nodes of --task nodes; leave it out with edges")
     number = _number(factors)
     path = folder or default_folder(source.name, "edges", None, False)
-    run = RunFolder(path, overwrite=overwrite)
+    run = Run.create(path, overwrite=overwrite)
     if run.config.is_file() and (run.result.is_file() or run.reasons.is_file()) and not overwrite:
         raise InputError(
             f"{path} already holds a run: add --overwrite to replace it, or choose another --out"

@@ -21,7 +21,7 @@ from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.deal import Deal
 from lgdgcn.large.mapped import mapped_graph
-from lgdgcn.runs.fit import train_seeds
+from lgdgcn.runs.fit import fit
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
 from lgdgcn.search.factors import least_factors
 from lgdgcn.search.portfolio import Candidate
@@ -140,4 +140,4 @@ def follow(load: Callable[[int], Data], model: str, seeds: int, device: torch.de
     settings: Settings | None = Ranks.current().from_first(None)
     if settings is not None:
         with stop_on_signals() as stop:
-            train_seeds(load, settings, model, range(seeds), device, stop=stop)
+            fit(load, settings, model, range(seeds), device, stop=stop)

@@ -10,7 +10,7 @@ from lgdgcn.cli.console import table as print_table
 from lgdgcn.cli.console import warn as print_warning
 
 if TYPE_CHECKING:
-    from lgdgcn.train.state import EpochReport, Member
+    from lgdgcn.train.run import Epoch
 
 __all__ = ["epoch_progress", "out", "percent", "plain", "print_table", "print_warning", "steps"]
 
@@ -18,7 +18,7 @@ FIRST_EPOCH = "compiling kernels, once; first epoch"
 
 
 @contextmanager
-def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochReport], None]]":
+def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Epoch], None]]":
     """Show the epochs of all runs.
 
     The epochs that an early stop leaves out are not waited for: the bar ends at the last one.
@@ -29,7 +29,8 @@ def epoch_progress(label: str, runs: int) -> "Iterator[Callable[[Member, EpochRe
         left: dict[int, int] = {}
         best: dict[int, float] = {}
 
-        def on_epoch(member: "Member", report: "EpochReport") -> None:
+        def on_epoch(report: "Epoch") -> None:
+            member = report.training
             epochs, epoch = member.settings.epochs, report.state.epoch
             done[member.seed] = epoch
             left[member.seed] = 0 if report.finished else epochs - epoch

@@ -8,7 +8,6 @@ from typing import Any
 from lgdgcn.cli.train_edges import check_edges_device, load_edges
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, print_warning
-from lgdgcn.commands.finished_run import open_run, source_of
 from lgdgcn.commands.large import large_graph
 from lgdgcn.edges.explain import Explainer
 from lgdgcn.edges.explain_reasons import ReasonExplainer
@@ -17,7 +16,8 @@ from lgdgcn.edges.large_explain import LargeExplainer
 from lgdgcn.edges.store import load_reasons, load_stability
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.routing import routing_warning, told_of_training
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.finished import open_run, source_of
+from lgdgcn.runs.folder import Run
 from lgdgcn.storage import to_json
 
 __all__ = ["explain", "open_reasons"]
@@ -79,7 +79,7 @@ def explain(
 def open_reasons(run: Path, device: str) -> ReasonExplainer:
     """What a run of ``--task edges`` has found, beside its graph."""
     check_edges_device(device)
-    files = RunFolder(run)
+    files = Run.open(run)
     data = load_edges(source_of(files.config))
     reasons = load_reasons(files.reasons, data)
     return ReasonExplainer(data, reasons, *load_stability(files.reasons))
@@ -90,7 +90,7 @@ def _open(run: Path, device: str, names: list[str]) -> tuple[ExplainedGraph, lis
 
     Of a large graph, only the nodes of these names and what is near them.
     """
-    if RunFolder(run).reasons.is_file():
+    if Run.open(run).reasons.is_file():
         return open_reasons(run, device), []
     finished = open_run(run, device)
     large = large_graph(finished)

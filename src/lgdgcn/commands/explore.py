@@ -9,7 +9,6 @@ from typing import Any
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import steps
 from lgdgcn.commands.explain import open_reasons
-from lgdgcn.commands.finished_run import FinishedRun, checked_target, open_run, source_of
 from lgdgcn.commands.large import large_graph
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.page import to_page
@@ -17,7 +16,8 @@ from lgdgcn.explorer.part import shown_part
 from lgdgcn.explorer.payload import MOST_NODES, check_size, payload
 from lgdgcn.explorer.reasons import reason_payload
 from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.finished import FinishedRun, checked_target, open_run, source_of
+from lgdgcn.runs.folder import Run
 from lgdgcn.storage import write_text
 
 __all__ = ["explore"]
@@ -34,7 +34,7 @@ def explore(
     device: str,
 ) -> None:
     """Write the page of a run, or of the part of its graph that is chosen."""
-    if RunFolder(run).reasons.is_file():
+    if Run.open(run).reasons.is_file():
         for option, value in (("node", node), ("class", label), ("hops", hops)):
             if value is not None:
                 raise InputError(
@@ -45,7 +45,7 @@ def explore(
     if hops is not None and node is None:
         raise InputError("--hops says how far from --node to look; add --node, or leave it out")
     finished = open_run(run, device)
-    own = RunFolder(run).page
+    own = Run.open(run).page
     target = finished.target(out or own, own)
     graph = large_graph(finished) or GraphInMemory(finished.trained, finished.data)
     trained, data, note = shown_part(graph, node, 2 if hops is None else hops, label)
@@ -72,7 +72,7 @@ def explore(
 
 def _explore_reasons(run: Path, out: Path | None, device: str, *, show: bool) -> None:
     """Write the page of a run of ``--task edges``."""
-    files = RunFolder(run)
+    files = Run.open(run)
     source = source_of(files.config)
     target = checked_target(run, out or files.page, files.page, source)
     with steps() as progress:
@@ -86,7 +86,7 @@ def _explore_reasons(run: Path, out: Path | None, device: str, *, show: bool) ->
     _finish(target, text, show)
 
 
-def _held_back(files: RunFolder) -> dict[str, float | None]:
+def _held_back(files: Run) -> dict[str, float | None]:
     """Mean scores on known types that were held back, if any were."""
     try:
         rows = json.loads(files.result.read_text(encoding="utf-8"))["held_back"]
@@ -107,7 +107,7 @@ def _finish(target: Path, text: str, show: bool) -> None:
 
 
 def _log(run: Path) -> list[str]:
-    file = RunFolder(run).metrics
+    file = Run.open(run).metrics
     return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
 
 
@@ -131,7 +131,7 @@ def _measures(
     finished: FinishedRun, graph: WholeGraph, progress: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """The rows that ``lgdgcn measure`` has written, or else new ones."""
-    file = RunFolder(finished.folder).measures
+    file = Run.open(finished.folder).measures
     if file.is_file():
         try:
             rows = json.loads(file.read_text(encoding="utf-8"))

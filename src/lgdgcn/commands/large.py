@@ -2,7 +2,6 @@
 
 import warnings
 
-from lgdgcn.commands.finished_run import FinishedRun
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.packed.whole import memory_of_whole
 from lgdgcn.data.source import GraphSource
@@ -11,6 +10,7 @@ from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.large_graph import LargeGraph
 from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.runs.finished import FinishedRun
 from lgdgcn.runtime import available_memory
 
 __all__ = ["large_graph"]

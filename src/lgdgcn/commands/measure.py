@@ -6,13 +6,13 @@ from torch_geometric.data import Data
 
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, print_warning, steps
-from lgdgcn.commands.finished_run import open_run
 from lgdgcn.commands.large import large_graph
 from lgdgcn.large.part_model import GraphInMemory
 from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.metrics.sampled import Sample
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.finished import open_run
+from lgdgcn.runs.folder import Run
 from lgdgcn.storage import write_json
 from lgdgcn.train.sanity import usage_warning
 
@@ -25,7 +25,7 @@ ARROWS = {"higher": "↑", "lower": "↓", "none": ""}
 def measure_run(run: Path, out: Path | None, *, device: str) -> None:
     """Measure a run, print the table and write the rows as JSON."""
     finished = open_run(run, device)
-    own = RunFolder(run).measures
+    own = Run.open(run).measures
     target = finished.target(out or own, own)
     graph = large_graph(finished) or finished.data
     note = None

@@ -8,7 +8,6 @@ from torch_geometric.data import Data
 
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import print_warning
-from lgdgcn.commands.finished_run import FinishedRun, open_run
 from lgdgcn.commands.large import large_graph
 from lgdgcn.commands.predict_edges import predict_edges
 from lgdgcn.commands.predict_large import write_large
@@ -33,7 +32,8 @@ from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.attribution import both_directions
 from lgdgcn.metrics.routing import routing_warning, told_of_training
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.finished import FinishedRun, open_run
+from lgdgcn.runs.folder import Run
 
 __all__ = ["predict"]
 
@@ -50,7 +50,7 @@ def predict(
     device: str,
 ) -> None:
     """Predict every node of the run's graph or of another one."""
-    if edges and RunFolder(run).reasons.is_file():
+    if edges and Run.open(run).reasons.is_file():
         return predict_edges(run, out, graph=graph, probabilities=probabilities, device=device)
     if graph is not None and out is None:
         raise InputError("--graph: name the file for another graph's predictions with --out")
@@ -61,7 +61,7 @@ def predict(
     if graph is not None:
         source = source.elsewhere(graph)
     large = large_graph(finished, source)
-    files = RunFolder(run)
+    files = Run.open(run)
     if out is None:
         many = large is not None and large.packed.num_nodes >= MANY
         out = files.predictions.with_suffix(large_format() if many else CSV)

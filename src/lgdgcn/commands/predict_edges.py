@@ -9,12 +9,12 @@ from torch_geometric.data import Data
 
 from lgdgcn.cli.train_edges import check_edges_device, load_edges
 from lgdgcn.commands.console import out as console
-from lgdgcn.commands.finished_run import checked_target, source_of, told_before
 from lgdgcn.edges import EdgeReasons
 from lgdgcn.edges.of_graph import known_types, unknown_edges
 from lgdgcn.edges.store import load_reasons
 from lgdgcn.errors import InputError
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.finished import checked_target, source_of, told_before
+from lgdgcn.runs.folder import Run
 from lgdgcn.storage import write_csv
 
 __all__ = ["predict_edges"]
@@ -30,7 +30,7 @@ def predict_edges(
             "--graph: the reasons of a run are those of its own edges; train on the other graph "
             "with --task edges"
         )
-    files = RunFolder(run)
+    files = Run.open(run)
     source = source_of(files.config)
     own = files.edge_predictions
     target = checked_target(run, out or own, own, source)

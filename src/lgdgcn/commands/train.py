@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn import __version__
+from lgdgcn import __version__, tensor_file
 from lgdgcn.commands.batching import (
     check_same_graph,
     follow,
@@ -26,7 +26,7 @@ from lgdgcn.commands.console import (
 )
 from lgdgcn.commands.second_process import SecondSearch, can_share, half_of_the_threads
 from lgdgcn.commands.train_table import print_notes, print_results
-from lgdgcn.commands.verdict import find_verdict, lost_to
+from lgdgcn.commands.verdict import find_verdict
 from lgdgcn.config import (
     AUTO,
     Settings,
@@ -49,10 +49,11 @@ from lgdgcn.large.graph_rows import rows_scaling
 from lgdgcn.metrics import headline
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS, NodeOutput
+from lgdgcn.runs.checkpoint import Checkpoint
 from lgdgcn.runs.files import check_same, read_config
-from lgdgcn.runs.finished import finished_result, remove_checkpoints
-from lgdgcn.runs.fit import summary, train_seeds
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.finished import finished_result, lost_to
+from lgdgcn.runs.fit import fit, summary
+from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import (
     StopRequest,
     keep_freed_memory,
@@ -62,7 +63,6 @@ from lgdgcn.runtime import (
 from lgdgcn.search.candidates import BASELINES, candidates, seconds_of
 from lgdgcn.search.factors import FOUND, find_factors
 from lgdgcn.search.portfolio import Candidate, Choice, choose_settings
-from lgdgcn.train import checkpoint
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.ranks import Ranks, rank_timeout
 from lgdgcn.train.sanity import usage_warning
@@ -142,7 +142,7 @@ def _begun(folder: Path | None, name: str, model: str, variant: str | None) -> P
         path = folder or default_folder(name, model, variant, resume=True)
     except InputError:
         return None
-    return path if RunFolder(path).config.is_file() else None
+    return path if Run.open(path).config.is_file() else None
 
 
 def _lead(
@@ -164,7 +164,7 @@ def _lead(
     Of its own settings, ``given`` are those of the command line; others are of a file.
     """
     path = folder or default_folder(source.name, model, own.get("variant"), resume)
-    run = RunFolder(path, resume=resume, overwrite=overwrite)
+    run = Run.create(path, resume=resume, overwrite=overwrite)
     beside = {other: run.compared(other) for other in compare}
     for one in (run, *beside.values()):  # all of them before anything in any of them is touched
         if config is not None and not resume and one.config.is_file():
@@ -274,7 +274,7 @@ def _each_once(
 
 def _best_baseline(
     common: tuple[GraphSource, Callable[[int], Data], int, torch.device, StopRequest],
-    run: RunFolder,
+    run: Run,
     rivals: list[Candidate],
     limit: float,
     second: SecondSearch | None,
@@ -297,7 +297,7 @@ def _best_baseline(
         return _train_one(*common, rivals, folder, limit, choice=choice)
 
 
-def _refuse_to_replace(config: Path, folder: RunFolder) -> None:
+def _refuse_to_replace(config: Path, folder: Run) -> None:
     if os.path.samefile(config, folder.config):
         raise InputError(
             f"--config {config} would be replaced by the run in {folder.path}: copy it elsewhere "
@@ -305,7 +305,7 @@ def _refuse_to_replace(config: Path, folder: RunFolder) -> None:
         )
 
 
-def _variant_of(folder: RunFolder) -> str | None:
+def _variant_of(folder: Run) -> str | None:
     """The variant of the run in a folder: it stays that one where the default is another by now."""
     if not folder.config.is_file():
         return None
@@ -359,9 +359,8 @@ def run_header(source: GraphSource, model: str, seeds: int) -> Result:
 
 def _is_finished(folder: Path) -> bool:
     """Whether nothing is left to do, not even checkpoints to remove."""
-    runs = [RunFolder(run) for run in (folder, *(folder / "compared").glob("*"))]
-    left = (file for run in runs for file in run.checkpoints.glob("seed-*.safetensors"))
-    return all(run.result.exists() for run in runs) and not any(left)
+    runs = [Run.open(run) for run in (folder, *(folder / "compared").glob("*"))]
+    return all(run.is_finished for run in runs)
 
 
 def _train_one(
@@ -371,7 +370,7 @@ def _train_one(
     device: torch.device,
     stop: StopRequest,
     tried: list[Candidate],
-    folder: RunFolder,
+    folder: Run,
     limit: float | None,
     share: float = OURS,
     choice: Choice | None = None,
@@ -412,7 +411,7 @@ def _train_one(
             folder.append_metrics({"seed": 0, **metrics})
     Ranks.current().from_first(settings)
     with epoch_progress(MODELS[model].title, seeds) as on_epoch:
-        runs, trained = train_seeds(
+        runs, trained = fit(
             load,
             settings,
             model,
@@ -436,14 +435,14 @@ def _train_one(
         **summary(runs),
         "factors": _factor_scores(trained, data, output, source.name, folder),
         **found,
-        "model_sha256": checkpoint.weights_sha256(folder.model),
+        "model_sha256": tensor_file.digest(folder.model),
     }
     edge_factors = output.layers[-1].edge_factors if output.layers else None
     unrouted = routing_warning(edge_factors, settings)
     both = (unrouted, usage_warning(trained, output))
     result["warnings"] += [warning for warning in both if warning]
     folder.write_result(result)
-    remove_checkpoints(folder, seeds)
+    Checkpoint(folder.checkpoint).remove()
     return result
 
 
@@ -472,7 +471,7 @@ def _search(
     return search_on(choice, data, device, end, stop)
 
 
-def _chosen_before(tried: list[Candidate], saved: Result, folder: RunFolder) -> Settings:
+def _chosen_before(tried: list[Candidate], saved: Result, folder: Run) -> Settings:
     """The settings that a run which is resumed has chosen; in what all try alike it agrees."""
     every = [candidate.settings.as_dict() for candidate in tried]
     alike = {key: value for key, value in every[0].items() if all(e[key] == value for e in every)}
@@ -489,7 +488,7 @@ def _chosen_before(tried: list[Candidate], saved: Result, folder: RunFolder) -> 
 
 
 def _factor_scores(
-    trained: TrainedModel, data: Data, output: NodeOutput, name: str, folder: RunFolder
+    trained: TrainedModel, data: Data, output: NodeOutput, name: str, folder: Run
 ) -> Result:
     """Measure and draw what the best model knows of the factors."""
     if not output.layers:

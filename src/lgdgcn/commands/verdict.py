@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -11,19 +10,19 @@ from torch_geometric.data import Data
 
 from lgdgcn.commands.console import percent
 from lgdgcn.commands.train_table import model_name
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 from lgdgcn.train.noise import Scored, noise_of_difference
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["find_verdict", "lost_to"]
+__all__ = ["find_verdict"]
 
 Result = dict[str, Any]
 
 
 def find_verdict(
     results: Sequence[Result],
-    folders: Sequence[RunFolder],
+    folders: Sequence[Run],
     load: Callable[[int], Data],
     device: torch.device,
 ) -> dict[str, str | None] | None:
@@ -71,15 +70,6 @@ def find_verdict(
     return {"sentence": sentence, "better": folder.path.name if best > score else None}
 
 
-def lost_to(result: Result, folder: Path) -> str | None:
-    """What a reader of a run should know if a model beside it is better on validation."""
-    verdict = result.get("verdict")
-    if verdict is None or verdict["better"] is None:
-        return None
-    where = RunFolder(folder).compared(verdict["better"]).path
-    return f"{verdict['sentence']}; the better run is in {where}"
-
-
 def _mean(result: Result, split: str) -> float | None:
     """The mean score of the seeds; ``None`` where one of them has no nodes to be scored on."""
     scores = [run[split] for run in result["runs"]]
@@ -87,7 +77,7 @@ def _mean(result: Result, split: str) -> float | None:
 
 
 def _scored(
-    result: Result, folder: RunFolder, load: Callable[[int], Data], device: torch.device
+    result: Result, folder: Run, load: Callable[[int], Data], device: torch.device
 ) -> Scored:
     """What the model that was kept says of the graph."""
     kept = max(result["runs"], key=lambda run: run["val"] or 0)

@@ -1,7 +1,7 @@
 """Reasons of edges in a run folder: tensors in one file, names and numbers to read in another.
 
-``edge_reasons.safetensors`` (its sha256 beside it) and ``edge_reasons.json``, which says which
-tensors and which graph it belongs to.
+``edge_reasons.safetensors`` and ``edge_reasons.json``, which says which tensors and which graph it
+belongs to.
 """
 
 import dataclasses
@@ -14,16 +14,17 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from lgdgcn import tensor_file
 from lgdgcn.edges.fit import EdgeReasons
 from lgdgcn.edges.number_of_reasons import ModelChoice
 from lgdgcn.edges.pairs import Array
 from lgdgcn.edges.stability import Stability
 from lgdgcn.errors import CheckpointError
 from lgdgcn.storage import plain_file, write_json
-from lgdgcn.train.checkpoint import load_weights, save_weights, weights_sha256
 
 __all__ = ["Interval", "edges_fingerprint", "load_reasons", "load_stability", "save_reasons"]
 
+REASONS = "reasons"  # the kind of file
 TENSORS = ("probability", "presence", "unknown", "activity", "usual")
 OVER_SEEDS = ("agreement", "matched", "lowest", "highest")
 
@@ -72,12 +73,12 @@ def save_reasons(
         parts = (stability.agreement, stability.matched, *interval)
         for name, part in zip(OVER_SEEDS, parts, strict=True):
             tensors[name] = torch.from_numpy(np.ascontiguousarray(part, dtype=np.float32))
-    save_weights(file, tensors, {})
+    tensor_file.save(file, tensors, {}, REASONS)
     write_json(
         about,
         {
             "graph": edges_fingerprint(data),
-            "tensors": weights_sha256(file),
+            "tensors": tensor_file.digest(file),
             "seed": seed,
             "names": reasons.names,
             "log_loss": reasons.log_loss,
@@ -99,12 +100,12 @@ def load_reasons(file: Path, data: Data) -> EdgeReasons:
             f"{file} is of another graph: its edges, ids or types have changed since; restore "
             "them, or train again with --task edges"
         )
-    tensors, _ = load_weights(file)
+    tensors, _ = tensor_file.load(file, REASONS)
     rows = {"probability", "presence", "unknown"}
     edges, count = data.edge_index.size(1), len(about["names"])
     fits = all(name in tensors and (name not in rows or len(tensors[name]) == edges)
                for name in TENSORS)  # fmt: skip
-    if about["tensors"] != weights_sha256(file) or not fits or len(tensors["usual"]) != count:
+    if about["tensors"] != tensor_file.digest(file) or not fits or len(tensors["usual"]) != count:
         raise CheckpointError(
             f"{file} and the .json beside it are of two runs; train again with --task edges"
         )
@@ -126,7 +127,7 @@ def load_stability(file: Path) -> tuple[Stability | None, Interval | None]:
 
     Call :func:`load_reasons` first: it says whether the file is whole and of this graph.
     """
-    tensors, _ = load_weights(file)
+    tensors, _ = tensor_file.load(file, REASONS)
     if not all(name in tensors for name in OVER_SEEDS):
         return None, None
     agreement, matched, low, high = (tensors[name].double().numpy() for name in OVER_SEEDS)

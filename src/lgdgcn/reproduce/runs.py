@@ -23,7 +23,7 @@ from lgdgcn.nn import Disentangled
 from lgdgcn.reproduce.cells import Cell
 from lgdgcn.reproduce.graphs import Graphs
 from lgdgcn.reproduce.results import Results, Run, Scores
-from lgdgcn.runs.lock import RunLock
+from lgdgcn.runs.folder import only_process
 from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import remove_leftovers
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
@@ -93,7 +93,7 @@ def train_cells(
         InputError: Another process trains in the folder, or a graph cannot be read.
     """
     wanted = merged(cells)
-    with RunLock(results.folder):
+    with only_process(results.folder):
         remove_leftovers(results.folder)
         trainer = _CellTrainer(results, Graphs(root), device, on_progress, stop)
         trainer.train([one for cell in wanted for one in trainer.missing(cell)])

@@ -5,16 +5,58 @@ import tomllib
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from lgdgcn.config import Settings
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 
-__all__ = ["check_same", "differences", "read_config", "read_result", "with_defaults"]
+__all__ = ["check_same", "differences", "read_config", "read_result"]
 
-_RUN = {"dataset": str, "model": str, "seeds": int, "split": str}  # what every version has written
-_SPLITS = ("train", "val", "test")
 _LARGEST = 1e15  # no score, measure or count of a run is above it
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < _LARGEST
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < _LARGEST
+
+
+def _is_score(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _are_scores(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_score, value.values()))
+
+
+# What a file holds: a type, a predicate, a list of one of these, or a table of them by key; of a
+# key with a question mark nothing is asked where it is missing
+_CONFIG = {
+    "run": {"dataset": str, "model": str, "seeds": int, "split": str},
+    "settings": dict,
+}
+_RESULT = {
+    "model": str,
+    "metric": str,
+    "variant?": str | None,
+    "runs": [
+        {
+            "seed": _is_count,
+            "epochs": _is_count,
+            "data": str,
+            "val": _is_score,
+            "test": _is_score,
+            "scores": {"train": _are_scores, "val": _are_scores, "test": _are_scores},
+            "threshold?": _is_number,
+        }
+    ],
+    "factors": _are_scores,
+    "mean": _is_score,
+    "model_sha256": str,
+    "warnings?": [str],
+    "verdict?": {"sentence": str, "better": str | None},
+}
 
 
 def read_config(file: Path) -> dict[str, Any]:
@@ -23,14 +65,7 @@ def read_config(file: Path) -> dict[str, Any]:
     Raises:
         InputError: The file is missing, damaged or of another program.
     """
-    content = _parsed(file, tomllib.loads)
-    run, settings = (content.get(table) for table in ("run", "settings"))
-    if not isinstance(run, dict) or not isinstance(settings, dict):
-        _refuse(file, "it has no tables [run] and [settings]")
-    for key, kind in _RUN.items():
-        if type(run.get(key)) is not kind:
-            _refuse(file, f"[run] has no valid {key}")
-    return content
+    return _read(file, tomllib.loads, _CONFIG)
 
 
 def read_result(file: Path) -> dict[str, Any]:
@@ -39,70 +74,56 @@ def read_result(file: Path) -> dict[str, Any]:
     Raises:
         InputError: The file is missing, damaged or not of a run.
     """
-    content = _parsed(file, json.loads)
-    kinds = {"model": str, "metric": str, "variant": str | None}
-    if not all(key in content and isinstance(content[key], kinds[key]) for key in kinds):
-        _refuse(file, "it names no model, variant and metric")
-    runs = content.get("runs")
-    if not isinstance(runs, list) or not runs:
-        _refuse(file, "it has no runs")
-    if not all(_is_run(run, content["metric"]) for run in runs):
-        _refuse(file, "a run in it has no seed, epochs and scores")
-    if not _is_scores(content.get("factors")) or not _is_score(content.get("mean")):
-        _refuse(file, "its mean or factors are no numbers")
-    texts = content.get("warnings", [])
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        _refuse(file, "its warnings are no texts")
-    verdict = content.get("verdict")
-    if verdict is not None and not _is_verdict(verdict):
-        _refuse(file, "its verdict is no text")
+    content = _read(file, json.loads, _RESULT)
+    for run in content["runs"]:
+        for split, scores in run["scores"].items():
+            if content["metric"] not in scores:
+                raise _damaged(file, f"runs.scores.{split} has no {content['metric'][:40]}")
     return content
 
 
-def _parsed(file: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
+def _read(file: Path, parse: Callable[[str], Any], shape: dict[str, Any]) -> dict[str, Any]:
     if not file.is_file():  # opening a pipe would wait for ever
-        _refuse(file, "there is no such file")
+        raise _damaged(file, "there is no such file")
     try:
-        content = parse(file.read_text(encoding="utf-8"))
+        content: dict[str, Any] = parse(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        _refuse(file, str(error))
-    if not isinstance(content, dict):
-        _refuse(file, "it has no table")
+        raise _damaged(file, str(error)) from None
+    if wrong := _misfit(content, shape):
+        raise _damaged(file, f"{wrong} is missing or wrong" if wrong != "." else "it has no table")
     return content
 
 
-def _refuse(file: Path, cause: str) -> NoReturn:
-    raise InputError(
+def _misfit(value: Any, shape: Any, name: str = "") -> str | None:
+    """The name of the first value that is not what it should be."""
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return name or "."
+        for key, inner in shape.items():
+            own = key.removesuffix("?")
+            if own != key and own not in value:
+                continue
+            where = f"{name}.{own}" if name else own
+            if own not in value:
+                return where
+            if wrong := _misfit(value[own], inner, where):
+                return wrong
+        return None
+    if isinstance(shape, list):
+        if not isinstance(value, list) or (shape != [str] and not value):
+            return name
+        return next((wrong for one in value if (wrong := _misfit(one, shape[0], name))), None)
+    if shape is int:
+        return None if type(value) is int else name  # true is no number
+    is_type = isinstance(shape, type) or not callable(shape)
+    fits = isinstance(value, shape) if is_type else shape(value)
+    return None if fits else name
+
+
+def _damaged(file: Path, cause: str) -> InputError:
+    return InputError(
         f"{file} is damaged or not of a run of lgdgcn: {cause}; restore it or choose another folder"
-    ) from None
-
-
-def _is_run(run: Any, metric: str) -> bool:
-    if not isinstance(run, dict) or not isinstance(run.get("scores"), dict):
-        return False
-    counts = [run.get("seed"), run.get("epochs")]
-    if any(type(count) is not int or not 0 <= count < _LARGEST for count in counts):
-        return False
-    scores = [run["scores"].get(split) for split in _SPLITS]
-    scored = all(_is_scores(some) and metric in some for some in scores)
-    if "threshold" in run and (run["threshold"] is None or not _is_score(run["threshold"])):
-        return False
-    return scored and all(key in run and _is_score(run[key]) for key in ("val", "test"))
-
-
-def _is_verdict(verdict: Any) -> bool:
-    kinds = {"sentence": str, "better": str | None}
-    return isinstance(verdict, dict) and all(
-        key in verdict and isinstance(verdict[key], kind) for key, kind in kinds.items()
     )
-
-
-def _is_scores(value: Any) -> bool:
-    return isinstance(value, dict) and all(_is_score(score) for score in value.values())
-
-
-def _is_score(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and abs(value) < _LARGEST)
 
 
 _ABSENT = object()
@@ -129,43 +150,26 @@ def _show(value: object) -> str:
     return "(absent)" if value is _ABSENT else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def with_defaults(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Give settings that came after a file was written, which it does not name, their defaults."""
-    defaults = Settings().as_dict()
-    return {
-        name: {**defaults, **table}
-        if name in ("config", "settings") and isinstance(table, Mapping)
-        else table
-        for name, table in tables.items()
-    }
-
-
-def check_same(meta_old: Mapping[str, Any], meta_new: Mapping[str, Any]) -> None:
+def check_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Refuse to resume a state that belongs to another configuration or other data.
 
     Args:
-        meta_old: What the checkpoint says; keys that ``meta_new`` does not have (the epoch, the
-            best score) are not compared, and settings that it does not have had their defaults.
-        meta_new: What this run would say: ``config``, ``data`` and, where earlier versions chose
-            the epoch by another score, ``selection``. Under ``versions`` the libraries, where a
-            difference is only a warning.
+        old: What the saved run says; keys that ``new`` does not have are not compared.
+        new: What this run would say. Under ``versions`` the libraries, where a difference is only
+            a warning.
 
     Raises:
         CheckpointError: Lists everything that differs.
     """
-    old = {key: meta_old[key] for key in meta_new if key in meta_old}
-    versions = differences(
-        {"versions": old.pop("versions", {})}, {"versions": meta_new.get("versions", {})}
-    )
-    new = {key: value for key, value in meta_new.items() if key != "versions"}
-    if found := differences(with_defaults(old), with_defaults(new)):
+    compared = {key: old[key] for key in new if key in old and key != "versions"}
+    if found := differences(compared, {k: v for k, v in new.items() if k != "versions"}):
         raise CheckpointError(
             f"the checkpoint is of another run: {'; '.join(found)}; resume with the same settings "
             "and data, or choose another --out"
         )
-    if versions:
+    if found := differences(old.get("versions", {}), new.get("versions", {}), "versions."):
         warnings.warn(
-            f"the checkpoint was written with other versions: {'; '.join(versions)}; "
+            f"the checkpoint was written with other versions: {'; '.join(found)}; "
             "the result may differ in the last digits",
             LGDWarning,
             stacklevel=2,

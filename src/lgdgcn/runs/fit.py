@@ -6,33 +6,33 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 import lgdgcn
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
+from lgdgcn.errors import DivergedError, StoppedError
 from lgdgcn.models import MODELS
+from lgdgcn.runs.checkpoint import Checkpoint
 from lgdgcn.runs.files import check_same
-from lgdgcn.runs.folder import RunFolder
+from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import plain_file
-from lgdgcn.train import checkpoint
-from lgdgcn.train.jobs import Job, JobObserver, run_jobs
 from lgdgcn.train.metric import choose_metric
 from lgdgcn.train.ranks import Ranks
+from lgdgcn.train.run import Epoch, Result, Training
+from lgdgcn.train.run import run as train
 from lgdgcn.train.sanity import likely_cause, sanity_warnings
-from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.state import TrainState
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel, feature_names, hold_once
-from lgdgcn.train.trainer import Trainer
 
-__all__ = ["SeedResult", "summary", "train_seed", "train_seeds"]
+__all__ = ["SeedResult", "fit", "summary"]
+
+_SAVED_EVERY = 60.0  # seconds
 
 
 @dataclass
@@ -70,20 +70,15 @@ class SeedResult:
         return row
 
 
-_SAVED_EVERY = 60.0  # seconds
-
-OnEpoch = Callable[[Member, EpochReport], None]
-
-
-def train_seeds(
+def fit(
     load: Callable[[int], Data],
     settings: Settings,
     model: str,
     seeds: Sequence[int],
     device: torch.device,
-    folder: RunFolder | None = None,
+    run: Run | None = None,
     *,
-    on_epoch: OnEpoch = lambda member, report: None,
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     stop: StopRequest | None = None,
     begun: TrainState | None = None,
 ) -> tuple[list[SeedResult], TrainedModel]:
@@ -93,208 +88,202 @@ def train_seeds(
         load: Returns the canonical graph of a seed; only its split may depend on the seed.
         settings: Hyper-parameters.
         model: A key of :data:`lgdgcn.models.MODELS`.
-        seeds: Seeds, one run each.
+        seeds: Seeds, one training each.
         device: Where to train.
-        folder: Where metrics and checkpoints go; resumed from if it holds some.
-        on_epoch: Called after every epoch of every run.
+        run: Where metrics and checkpoints go; gone on with if it has a checkpoint.
+        on_epoch: Called after every epoch of every training.
         stop: Becomes true when a signal asks to stop.
         begun: Where the training of the first seed stands already.
 
     Returns:
         The result of every seed, and the model with the best validation score.
+
+    Raises:
+        StoppedError: ``stop`` became true; where all stand is saved.
+        DivergedError: A loss is not finite, or exploded.
     """
-    observer = _SeedObserver(settings, folder, on_epoch, stop)
-    observer.many = len(seeds) > 1
-    observer.begun = {} if begun is None else {seeds[0]: begun}
     graphs = hold_once([load(seed) for seed in seeds])
     metrics = [choose_metric(graph, settings.metric).metric for graph in graphs]
     # a mean is of one score: that of the first seed, should splits differ in what is fair
     used = replace(settings, metric=metrics[0]) if len(set(metrics)) > 1 else settings
-    jobs = [
-        Job(model, Member(used, seed), graph) for seed, graph in zip(seeds, graphs, strict=True)
+    trainings = [
+        Training(model, used, seed, graph) for seed, graph in zip(seeds, graphs, strict=True)
     ]
-    observer.load_states(jobs)
-    about = [observer.identity(job) for job in jobs]
+    trainings[0].state = begun
+    about = _about(trainings)
+    follow = _Follower(trainings, about, run, on_epoch, stop)
     named = {"version": "versions", "graph": "data", "settings": "config"}
-    Ranks.current().check_same({name: [own[key] for own in about] for name, key in named.items()})
-    run_jobs(jobs, device, observer)
-    if folder is not None:
-        folder.sort_metrics(_training_order(observer.batches))
-    assert observer.best is not None
-    return observer.results, observer.best
+    Ranks.current().check_same({name: about[own] for name, own in named.items()})
+    results: dict[int, SeedResult] = {}
+    best: tuple[float, int, TrainedModel] | None = None
+    for ended in train(trainings, device, follow):
+        seed = ended.training.seed
+        trained = _trained(ended, settings)
+        score = partial(_scored, ended, trained, about["data"][str(seed)])
+        result, trained.task = Ranks.current().by_first(score)
+        results[seed] = result
+        if run is not None and len(seeds) > 1 and trained.model.num_factors:
+            plain_file(run.seed_model(seed))  # no link is followed
+            trained.save(run.seed_model(seed))
+        rank = (result.val or 0, -list(seeds).index(seed))  # the first of those that are best
+        if best is None or rank > best[:2]:
+            best = (*rank, trained)
+    assert best is not None
+    return [results[seed] for seed in seeds], best[2]
 
 
-def train_seed(
-    data: Data,
-    settings: Settings,
-    model: str,
-    seed: int,
-    device: torch.device,
-    folder: RunFolder | None = None,
-    *,
-    on_epoch: OnEpoch = lambda member, report: None,
-    stop: StopRequest | None = None,
-    begun: TrainState | None = None,
-) -> tuple[SeedResult, TrainedModel]:
-    """Train one model, going on from its checkpoint if there is one; see :func:`train_seeds`."""
-    follow: dict[str, Any] = {"on_epoch": on_epoch, "stop": stop, "begun": begun}
-    results, trained = train_seeds(
-        lambda _: data, settings, model, [seed], device, folder, **follow
-    )
-    return results[0], trained
+class _Follower:
+    """Sees every epoch of a run: logs it, saves what is due, and stops where a signal asks for it.
 
-
-class _SeedObserver(JobObserver):
-    """Writes metrics and checkpoints, stops on signals, and scores what is finished."""
+    Args:
+        trainings: All of the run; they go on from the run's checkpoint.
+        about: What must be the same in a run that goes on.
+        run: Where to log and save, if anywhere.
+        on_epoch: Told of every epoch.
+        stop: Becomes true when a signal asks to stop.
+    """
 
     def __init__(
         self,
-        settings: Settings,
-        folder: RunFolder | None,
-        on_epoch: OnEpoch,
+        trainings: Sequence[Training],
+        about: Mapping[str, Any],
+        run: Run | None,
+        on_epoch: Callable[[Epoch], None],
         stop: StopRequest | None,
     ) -> None:
-        self.settings, self.folder, self.report, self.stop = settings, folder, on_epoch, stop
-        self.results: list[SeedResult] = []
-        self.best: TrainedModel | None = None
-        self.many = False  # whether models of several seeds are kept, to be compared
-        self.batches: list[list[int]] = []  # seeds that were trained in one pass
-        self.begun: dict[int, TrainState] = {}  # by seed
-        self._identities: dict[int, dict[str, Any]] = {}
-        self._saved_at = time.monotonic()
-
-    def load_states(self, jobs: Sequence[Job]) -> None:
-        """Let jobs go on from their checkpoints; later lines of their logs are dropped."""
-        for job in jobs:
-            seed = job.member.seed
-            identity = self._identities[seed] = _identity(job)
-            job.state = self.begun.get(seed)
-            if self.folder is None:
-                continue
-            saved = checkpoint.load(self.folder.checkpoint(seed))
+        self.trainings, self.about, self.run = trainings, about, run
+        self.on_epoch, self.stop = on_epoch, stop
+        self.logged: dict[int, int] = {}  # the last epoch in the log, by seed
+        self.saved_at = time.monotonic()
+        if run is not None:
+            self.checkpoint = Checkpoint(run.checkpoint)
+            saved = self.checkpoint.load()
             if saved is not None:
-                tensors, meta = saved
-                check_same(meta, identity)
-                job.state = _saved_state(meta, tensors, self.folder.checkpoint(seed))
-            elif job.state is not None:  # begun elsewhere: from now on this folder knows it
-                meta = {**identity, "progress": job.state.progress()}
-                checkpoint.save(self.folder.checkpoint(seed), job.state.tensors, meta)
-        if self.folder is not None:
-            _align(jobs, self.folder)
-            epochs = {job.member.seed: job.state.epoch if job.state else 0 for job in jobs}
-            self.folder.truncate_metrics(partial(_is_known, epochs=epochs))
+                check_same(saved[1], about)
+                for one in trainings:
+                    one.state = saved[0].get(one.seed)
+            elif any(one.state for one in trainings):  # begun elsewhere
+                self._save([])
+            self._cut_log(run)
 
-    def identity(self, job: Job) -> dict[str, Any]:
-        """What all ranks of a job must have in common."""
-        return self._identities[job.member.seed]
-
-    def on_restart(self, jobs: Sequence[Job]) -> None:
-        """Go back to the last checkpoints."""
-        self.load_states(jobs)
-
-    def on_epoch(
-        self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
-    ) -> None:
-        """Log, save what is due, and stop if a signal asks for it or a training diverges."""
+    def __call__(self, epochs: Sequence[Epoch]) -> None:
+        """See :data:`lgdgcn.train.run.OnEpoch`."""
         # asked once: a later signal ends the next epoch; ranks stop together
         stopping = Ranks.current().agree(bool(self.stop))
-        finite = [report for report in reports if report.diverged is None]
-        for report in finite:
-            if self.folder is not None:
-                seed = jobs[report.index].member.seed
-                self.folder.append_metrics({"seed": seed, **report.metrics})
-        for report in finite:
-            self.report(jobs[report.index].member, report)
-        self._save_due(jobs, trainer, finite, stopping or finite != reports)
-        for report in reports:
-            if report.diverged is not None:
-                job, x = jobs[report.index], trainer.graphs[report.index].x
-                advice = likely_cause(job.member.settings, x, job.model)
-                raise DivergedError(f"{report.diverged}; {advice}")
-        if stopping and not trainer.finished:
-            last = reports[-1]
-            seed = jobs[last.index].member.seed
-            message = f"stopped after epoch {last.state.epoch} of seed {seed}"
+        diverged = {epoch.training.seed for epoch in epochs if epoch.diverged is not None}
+        sound = [epoch for epoch in epochs if epoch.diverged is None]
+        if self.run is not None:
+            self._log(self.run, sound)
+        for epoch in sound:
+            self.on_epoch(epoch)
+        # several epochs of one training may be told at once; of one that diverged nothing is saved
+        last = {epoch.training.seed: epoch for epoch in sound}
+        last = {seed: epoch for seed, epoch in last.items() if seed not in diverged}
+        if last and (stopping or diverged or self._is_due(sound)):
+            self._save([*last.values()])
+        if stopping and not diverged and any(not epoch.finished for epoch in last.values()):
+            epoch = epochs[-1]
+            message = f"stopped after epoch {epoch.state.epoch} of seed {epoch.training.seed}"
             raise StoppedError(message, self.stop.exit_code if self.stop else 143)
 
-    def on_end(self, jobs: Sequence[Job], trainer: Trainer) -> None:
-        """Score the best weights of every seed and keep the best model of all."""
-        self.batches.append([job.member.seed for job in jobs])
-        for index, job in enumerate(jobs):
-            trained = TrainedModel(
-                job.model,
-                trainer.model(index),
-                self.settings,
-                trainer.tasks[index],
-                list(getattr(job.graph, "classes", range(trainer.tasks[index].outputs))),
-                job.graph.x.size(1),
-                feature_names(job.graph),
-                job.graph.get("encoding"),
-                trainer.graphs[index].get("scaling"),
-            )
-            score = partial(self._scored, trainer, index, trained)
-            result, trained.task = Ranks.current().by_first(score)
-            if self.folder is not None and self.many and trained.model.num_factors:
-                file = self.folder.seed_model(job.member.seed)
-                plain_file(file)  # no link is followed
-                trained.save(file)
-            if self.best is None or (result.val or 0) > max(o.val or 0 for o in self.results):
-                self.best = trained
-            self.results.append(result)
-            job.done = True
+    def _log(self, run: Run, epochs: Sequence[Epoch]) -> None:
+        for epoch in epochs:
+            seed, number = epoch.training.seed, epoch.state.epoch
+            if number <= self.logged.get(seed, 0):  # memory ran out, and all began again
+                self._cut_log(run)
+            run.append_metrics({"seed": seed, **epoch.metrics})
+            self.logged[seed] = number
 
-    def _scored(
-        self, trainer: Trainer, index: int, trained: TrainedModel
-    ) -> tuple[SeedResult, Task]:
-        """Score a finished model; returns its task, too, with the best thresholds."""
-        graph, state = trainer.graphs[index], trainer.states[index]
-        seed = trainer.members[index].seed
-        output = trainer.output(index, trained)
-        trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
-        scores = {
-            split: task.scores(output.logits, graph.y, graph[f"{split}_mask"])
-            for split in ("train", "val", "test")
-        }
-        headline = {split: next(iter(values.values())) for split, values in scores.items()}
-        result = SeedResult(
-            seed,
-            headline["val"],
-            headline["test"],
-            state.epoch,
-            state.seconds,
-            scores,
-            self._identities[seed]["data"],
-            task.threshold if task.sizes_differ else None,
-            sanity_warnings(trained, graph, output, state) + _unused_weights(trained, graph),
-        )
-        return result, task
+    def _cut_log(self, run: Run) -> None:
+        """Keep the epochs in the log that trainings have behind them where they begin."""
+        self.logged = {one.seed: one.state.epoch if one.state else 0 for one in self.trainings}
+        run.cut_metrics(self._is_behind)
 
-    def _save_due(
-        self,
-        jobs: Sequence[Job],
-        trainer: Trainer,
-        reports: Sequence[EpochReport],
-        stopping: bool,
-    ) -> None:
-        """Save checkpoints every few epochs, of first and last epochs, and before stopping.
+    def _is_behind(self, line: dict[str, Any]) -> bool:
+        seed, epoch = line.get("seed"), line.get("epoch")
+        return type(seed) is type(epoch) is int and epoch <= self.logged.get(seed, 0)
 
-        Long epochs are not lost, either: no minute passes without one.
-        """
-        if self.folder is None:
+    def _is_due(self, epochs: Sequence[Epoch]) -> bool:
+        """Whether to save: every few epochs, of first and last ones, and every minute."""
+        every = self.trainings[0].settings.checkpoint_every
+        numbers = [epoch.state.epoch for epoch in epochs]
+        due = any(number == 1 or number % every == 0 for number in numbers)
+        late = time.monotonic() > self.saved_at + _SAVED_EVERY
+        return due or late or any(epoch.finished for epoch in epochs)
+
+    def _save(self, epochs: Sequence[Epoch]) -> None:
+        """Save where all trainings stand, of which these have moved on."""
+        if self.run is None:
             return
-        stopping = stopping or time.monotonic() > self._saved_at + _SAVED_EVERY
-        due: set[int] = set()
-        for report in reports:
-            every = jobs[report.index].member.settings.checkpoint_every
-            epoch = report.state.epoch
-            is_due = stopping or report.finished or epoch == 1 or epoch % every == 0
-            if is_due and not trainer.states[report.index].diverged:  # its weights are spoilt
-                due.add(report.index)
-        for index in sorted(due):
-            state, seed = trainer.state(index), jobs[index].member.seed
-            meta = {**self._identities[seed], "progress": state.progress()}
-            checkpoint.save(self.folder.checkpoint(seed), state.tensors, meta)
-            self._saved_at = time.monotonic()
+        for epoch in epochs:
+            state = epoch.snapshot()
+            on_host = {name: tensor.cpu() for name, tensor in state.tensors.items()}
+            # from here it begins again, too, if memory runs out
+            epoch.training.state = replace(state, tensors=on_host)
+        states = {one.seed: one.state for one in self.trainings if one.state is not None}
+        self.checkpoint.save(states, self.about)
+        self.saved_at = time.monotonic()
+
+
+def _about(trainings: Sequence[Training]) -> dict[str, Any]:
+    """What must be the same in a run that goes on."""
+    first = trainings[0]
+    return {
+        "config": {"model": first.model, **first.settings.as_dict()},
+        "data": {str(one.seed): fingerprint(one.graph) for one in trainings},
+        "versions": {
+            "lgdgcn": lgdgcn.__version__,
+            "torch": torch.__version__,
+            "python": sys.version.split()[0],
+        },
+    }
+
+
+def _trained(ended: Result, settings: Settings) -> TrainedModel:
+    """The finished model of one seed."""
+    one = ended.training
+    if isinstance(ended.error, DivergedError):
+        advice = likely_cause(one.settings, ended.graph.x, one.model)
+        raise DivergedError(f"{ended.error}; {advice}")
+    if ended.error is not None:
+        raise ended.error
+    assert ended.task is not None
+    return TrainedModel(
+        one.model,
+        ended.network(),
+        settings,
+        ended.task,
+        list(getattr(one.graph, "classes", range(ended.task.outputs))),
+        one.graph.x.size(1),
+        feature_names(one.graph),
+        one.graph.get("encoding"),
+        ended.graph.get("scaling"),
+    )
+
+
+def _scored(ended: Result, trained: TrainedModel, data: str) -> tuple[SeedResult, Task]:
+    """Score a finished model; returns its task, too, with the best thresholds."""
+    graph, state = ended.graph, ended.state
+    assert state is not None
+    output = ended.output(trained)
+    trained.task = task = trained.task.tuned(output.logits, graph.y, graph.val_mask)
+    scores = {
+        split: task.scores(output.logits, graph.y, graph[f"{split}_mask"])
+        for split in ("train", "val", "test")
+    }
+    headline = {split: next(iter(values.values())) for split, values in scores.items()}
+    result = SeedResult(
+        ended.training.seed,
+        headline["val"],
+        headline["test"],
+        state.epoch,
+        state.seconds,
+        scores,
+        data,
+        task.threshold if task.sizes_differ else None,
+        sanity_warnings(trained, graph, output, state) + _unused_weights(trained, graph),
+    )
+    return result, task
 
 
 def _unused_weights(trained: TrainedModel, graph: Data) -> list[str]:
@@ -333,90 +322,3 @@ def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
             if warning not in common
         ],
     }
-
-
-def _identity(job: Job) -> dict[str, Any]:
-    """Return what must be the same in a run that goes on."""
-    settings, task = job.member.settings.as_dict(), Task.of(job.graph, job.member.settings.metric)
-    # Earlier versions knew two scores only, and what they chose cannot be compared with others.
-    chosen_by = {} if task.metric in ("accuracy", "micro_f1") else {"selection": task.metric}
-    return {
-        **chosen_by,
-        "config": {"model": job.model, "seed": job.member.seed, **settings},
-        "data": fingerprint(job.graph),
-        "versions": {
-            "lgdgcn": lgdgcn.__version__,
-            "torch": torch.__version__,
-            "python": sys.version.split()[0],
-        },
-    }
-
-
-def _align(jobs: Sequence[Job], folder: RunFolder) -> None:
-    """Take seeds that were saved ahead of others back to the epoch of these.
-
-    A kill may come when one seed is saved and the next is not. Trained on from there, one of them
-    would do its last epochs without the other, and sums of one member are rounded otherwise than
-    those of several in one pass: the run would not be that of nobody's interruption, bit for bit.
-    """
-    saved = [(job, job.state) for job in jobs if job.state is not None]
-    running = [s.epoch for job, s in saved if not s.is_finished(job.member.settings)]
-    if not running:
-        return
-    last = min(running)
-    for job, state in saved:
-        path = folder.checkpoint(job.member.seed)
-        if state.epoch > last:
-            older = checkpoint.go_back(path, lambda meta: _epoch_of(meta) == last)
-            if older is not None:
-                job.state = _saved_state(older[1], older[0], path)
-        elif state.epoch == 1 and len(saved) < len(jobs):  # the first save of all
-            checkpoint.remove(path)
-            job.state = None
-
-
-def _epoch_of(meta: Mapping[str, Any]) -> Any:
-    progress = meta.get("progress")
-    return progress.get("epoch") if isinstance(progress, dict) else None
-
-
-def _saved_state(meta: Mapping[str, Any], tensors: dict[str, Tensor], path: Path) -> TrainState:
-    """Return where a saved training stands; a sealed file may still say anything."""
-    try:
-        saved = {name: meta["progress"].get(name) for name in TrainState().progress()}
-        for name in ("epoch", "best_epoch"):
-            saved[name] = int(saved[name])
-        for name in ("best_score", "best_loss", "seconds"):
-            saved[name] = float(saved[name])
-        for name in ("lowest_score", "first_loss", "last_loss"):
-            saved[name] = None if saved[name] is None else float(saved[name])
-        return TrainState(**saved, tensors=tensors)
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
-        raise CheckpointError(
-            f"{path}: the newest checkpoint does not say how far it is; remove it to go on from "
-            "the one before"
-        ) from None
-
-
-def _is_known(line: dict[str, Any], epochs: Mapping[int, int]) -> bool:
-    """Whether a line of the log is of another seed, or of an epoch that its seed has behind it."""
-    of_seed, of_epoch = line.get("seed"), line.get("epoch")
-    if type(of_seed) is not int or type(of_epoch) is not int:
-        return False
-    return of_epoch <= epochs.get(of_seed, of_epoch)
-
-
-def _training_order(
-    batches: Sequence[Sequence[int]],
-) -> Callable[[dict[str, Any]], tuple[int, ...]]:
-    """Return a sort key that brings the log into the order of a run that was never killed.
-
-    After a kill between the checkpoints of two seeds, one of them catches up with the other.
-    """
-    order = {seed: (b, i) for b, seeds in enumerate(batches) for i, seed in enumerate(seeds)}
-
-    def key(line: dict[str, Any]) -> tuple[int, ...]:
-        batch, index = order.get(line["seed"], (-1, 0))
-        return (batch, line["epoch"], index)
-
-    return key

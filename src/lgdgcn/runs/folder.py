@@ -1,39 +1,42 @@
 """The folder of one run: who may write to it, and what lies where.
 
 ``config.toml``, ``metrics.jsonl`` (one line per epoch), ``result.json``, ``model.safetensors``,
-``units.png`` and ``checkpoints/``, where the models of several seeds stay; once asked for,
+``units.png`` and, of several seeds, ``model-seed-0.safetensors`` and so on; while it trains
+``checkpoint.safetensors`` with ``checkpoint.previous.safetensors``; once asked for,
 ``predictions.csv``, ``predictions-edges.csv`` (``.parquet`` of large graphs), ``measure.json`` and
 ``explore.html``; below ``compared/`` a folder of the same kind for every model beside it. A run of
 ``--task edges`` has ``edge_reasons.safetensors``, ``edge_reasons.json`` and ``reasons.png`` instead
 of a model and its units. A run owns the files of these names, once ``config.toml`` says that it is
-a run, and nothing else.
+a run, and nothing else. ``run.lock`` is empty and stays.
 Everything that can be refused is refused before training.
 """
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from filelock import FileLock, Timeout
+
 from lgdgcn import storage
 from lgdgcn.errors import InputError
 from lgdgcn.runs.files import read_config
-from lgdgcn.runs.lock import RunLock
 
-__all__ = ["RunFolder"]
+__all__ = ["Run", "only_process"]
 
-_CHECKPOINT = re.compile(r"seed-[0-9]+-([0-9]{6,12}|model)\.safetensors(\.sha256)?")
+_LOCK = "run.lock"
+_SEED_MODEL = re.compile(r"model-seed-[0-9]+\.safetensors")
 
 
-class RunFolder:
-    """The output folder of one run, held by one process at a time.
+class Run:
+    """A run folder: to read, or to be written by one process at a time.
 
-    A context manager: on entry the folder is checked, made, locked and cleared (unless resuming);
-    on exit the lock is given back.
+    To write it is a context manager: on entry the folder is checked, made, locked and cleared
+    (unless resuming); on exit the lock is given back.
 
     Args:
         path: The folder; parents are made.
@@ -46,10 +49,9 @@ class RunFolder:
     def __init__(
         self,
         path: str | Path,
-        *,
         resume: bool = False,
         overwrite: bool = False,
-        outer: "RunFolder | None" = None,
+        outer: "Run | None" = None,
     ) -> None:
         self.path = Path(path)
         self.resume = resume
@@ -66,56 +68,69 @@ class RunFolder:
         self.page = self.path / "explore.html"
         self.reasons = self.path / "edge_reasons.safetensors"
         self.reasons_figure = self.path / "reasons.png"
-        self.checkpoints = self.path / "checkpoints"
-        self._lock = RunLock(self.path)
-        self.lock = self._lock.file
+        self.checkpoint = self.path / "checkpoint.safetensors"
+        self.lock = self.path / _LOCK
+        predicted = [self.predictions, self.edge_predictions]
+        more = ["edge_reasons.json", "checkpoint.previous.safetensors"]
+        more += [file.with_suffix(".parquet").name for file in predicted]
+        paths = [value for value in vars(self).values() if isinstance(value, Path)]
+        self._names = {*more, *(file.name for file in paths if file.parent == self.path)}
+        self._held: ExitStack | None = None
 
-    def checkpoint(self, seed: int) -> Path:
-        """Folder and name of one seed's checkpoint, as :mod:`lgdgcn.train.checkpoint` wants it."""
-        return self.checkpoints / f"seed-{seed}"
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        resume: bool = False,
+        overwrite: bool = False,
+        outer: "Run | None" = None,
+    ) -> Self:
+        """A run to write; nothing is touched before it is entered."""
+        return cls(path, resume, overwrite, outer)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """A run to read."""
+        return cls(path)
+
+    def compared(self, model: str) -> "Run":
+        """The folder of a model that is trained beside this run's own."""
+        return Run(self.path / "compared" / model, self.resume, self.overwrite, outer=self)
 
     def seed_model(self, seed: int) -> Path:
-        """The model of one of several seeds, which stays when its checkpoints are removed."""
-        return self.checkpoints / f"seed-{seed}-model.safetensors"
-
-    def compared(self, model: str) -> "RunFolder":
-        """The folder of a model that is trained beside this run's own."""
-        path = self.path / "compared" / model
-        return RunFolder(path, resume=self.resume, overwrite=self.overwrite, outer=self)
+        """The model of one of several seeds."""
+        return self.path / f"model-seed-{seed}.safetensors"
 
     def owns(self, file: Path) -> bool:
         """Whether a path has the place and the name of a file that a run makes here."""
-        if os.path.realpath(file.parent) == os.path.realpath(self.checkpoints):
-            return _CHECKPOINT.fullmatch(file.name) is not None
-        names = {own.name for own in (*self._names(), self.lock)}
-        return os.path.realpath(file.parent) == os.path.realpath(self.path) and file.name in names
+        here = os.path.realpath(file.parent) == os.path.realpath(self.path)
+        return here and self._is_own(file.name)
+
+    def _is_own(self, name: str) -> bool:
+        return name in self._names or _SEED_MODEL.fullmatch(name) is not None
 
     def files(self) -> list[Path]:
-        """The files under a run's names that are there, ``config.toml`` last.
+        """The files under a run's names that are there but the lock, ``config.toml`` last.
 
         Raises:
             InputError: A link or a folder stands where a file of the run goes.
         """
-        for folder in (self.checkpoints, *((self.path.parent, self.path) if self.outer else ())):
+        for folder in (self.path.parent, self.path) if self.outer else ():
             if folder.is_symlink():
                 storage.plain_file(folder)
         try:
-            entries = sorted(os.listdir(self.checkpoints))
+            names = sorted(filter(self._is_own, os.listdir(self.path)))
         except FileNotFoundError:
-            entries = []
+            return []
         except OSError as error:
-            raise storage.cannot_write(self.checkpoints, error) from error
-        saved = [self.checkpoints / name for name in entries if _CHECKPOINT.fullmatch(name)]
-        return [file for file in (*saved, *self._names()) if storage.plain_file(file)]
+            raise storage.cannot_write(self.path, error) from error
+        there = [self.path / name for name in names if storage.plain_file(self.path / name)]
+        return sorted((file for file in there if file != self.lock), key=self.config.__eq__)
 
-    def _names(self) -> list[Path]:
-        sealed = [self.model, self.reasons]
-        sealed += [file.with_name(file.name + ".sha256") for file in sealed]
-        written = [self.result, *sealed, self.figure, self.measures, self.page]
-        of_edges = [self.reasons.with_suffix(".json"), self.reasons_figure]
-        predicted = [self.predictions, self.edge_predictions]
-        predicted += [file.with_suffix(".parquet") for file in predicted]
-        return [*written, *of_edges, *predicted, self.metrics, self.config]
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do, not even a checkpoint to remove."""
+        return self.result.exists() and not self.checkpoint.exists()
 
     # Entry
 
@@ -127,15 +142,16 @@ class RunFolder:
                 no run; a run is there that is to be kept, or none that could be resumed.
         """
         try:
-            for folder in (self.path, self.checkpoints):
-                storage.probe_folder(folder)
+            storage.probe_folder(self.path)
         except OSError as error:
             reason = error.strerror or error
             raise InputError(
                 f"cannot use run folder {self.path}: {reason}; choose another --out"
             ) from error
-        locked = self._lock.check()
         files = self.files()
+        if self._held is None and storage.plain_file(self.lock):
+            with only_process(self.path):  # that it is in use is said first
+                pass
         if files and self.config not in files:
             raise InputError(
                 f"{files[0]} is not known to be of a run of lgdgcn, without a config.toml that "
@@ -143,17 +159,12 @@ class RunFolder:
             )
         if files:
             read_config(self.config)
-        if self.resume:
-            if not (locked or self.outer or self._has_begun(files)):
-                raise InputError(
-                    f"there is no run in {self.path} to go on with: leave out --resume, or name "
-                    "the folder of a run with --out"
-                )
-        elif self._lock.held or not locked:  # else it may be in use, which is to be said
-            self._refuse_to_replace(files)
-
-    def _refuse_to_replace(self, files: list[Path]) -> None:
-        if not self.overwrite and self._is_worth_keeping(files):
+        if self.resume and not (self.outer or self._has_begun(files)):
+            raise InputError(
+                f"there is no run in {self.path} to go on with: leave out --resume, or name "
+                "the folder of a run with --out"
+            )
+        if not (self.resume or self.overwrite) and self._is_worth_keeping(files):
             finished = self.result in files
             what = "a finished" if finished else "an unfinished"
             aim = "print its results again" if finished else "go on with it"
@@ -163,10 +174,9 @@ class RunFolder:
             )
 
     def _has_begun(self, files: list[Path]) -> bool:
-        """Whether a run was ended here, perhaps before it had written anything."""
-        if files:  # a configuration alone is somebody's copy
-            return self.result in files or self.checkpoints.is_dir()
-        return self.path.is_dir() and os.listdir(self.path) == [self.checkpoints.name]
+        """Whether a run was begun here, perhaps ended before it had written anything."""
+        # a configuration alone is somebody's copy
+        return self.lock.exists() or self.result in files or self.checkpoint in files
 
     def _is_worth_keeping(self, files: list[Path]) -> bool:
         """Whether there is more than the beginning of a run that failed before its first epoch."""
@@ -176,20 +186,18 @@ class RunFolder:
     def __enter__(self) -> Self:
         self.check()
         try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise storage.cannot_write(self.checkpoints, error) from error
-        self._lock.__enter__()
-        try:
+            raise storage.cannot_write(self.path, error) from error
+        with ExitStack() as held:
+            held.enter_context(only_process(self.path))
+            self._held = held
             self.check()  # another process may have been here before we had the lock
             if not self.resume:
                 self._clear()
-            for folder in (self.path, self.checkpoints):
-                storage.remove_leftovers(folder)
-            self.truncate_metrics(lambda record: True)  # drops a line a kill has torn
-        except BaseException:
-            self._lock.__exit__(None, None, None)
-            raise
+            storage.remove_leftovers(self.path)
+            self.cut_metrics(lambda record: True)  # drops a line a kill has torn
+            self._held = held.pop_all()
         return self
 
     def __exit__(
@@ -198,7 +206,9 @@ class RunFolder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._lock.__exit__(kind, error, trace)
+        if self._held is not None:
+            self._held.close()
+        self._held = None
 
     def _clear(self) -> None:
         """Remove what an earlier run has made, ``config.toml`` last: it says that all is ours.
@@ -206,16 +216,17 @@ class RunFolder:
         What stood beside that run goes with it: a run that is resumed takes it for its own.
         """
         beside = self._compared_runs() if self.overwrite else []
-        for file in [file for run in (*beside, self) for file in run.files()]:
+        files = [file for run in beside for file in (*run.files(), run.lock)]
+        for file in (*files, *self.files()):
             try:
                 file.unlink(missing_ok=True)
             except OSError as error:
                 raise storage.cannot_write(file, error) from error
-        for folder in (folder for run in beside for folder in (run.checkpoints, run.path)):
+        for run in beside:
             with suppress(OSError):  # somebody's files are in it
-                folder.rmdir()
+                run.path.rmdir()
 
-    def _compared_runs(self) -> "list[RunFolder]":
+    def _compared_runs(self) -> "list[Run]":
         """The runs below ``compared/``; what is not known to be one is none."""
         found = []
         for path in sorted((self.path / "compared").glob("*")):
@@ -245,30 +256,16 @@ class RunFolder:
         except OSError as error:
             raise storage.cannot_write(self.metrics, error) from error
 
-    def truncate_metrics(self, keep: Callable[[dict[str, Any]], bool]) -> None:
+    def cut_metrics(self, keep: Callable[[dict[str, Any]], bool]) -> None:
         """Keep the lines of the log that are whole and that ``keep`` wants.
 
         Args:
             keep: Given a line's record, whether it belongs to the state that is resumed.
         """
-        self._rewrite_metrics(lambda lines: [line for line in lines if keep(line[0])])
-
-    def sort_metrics(self, key: Callable[[dict[str, Any]], Any]) -> None:
-        """Bring the lines of the log into order; equal ones stay as they are.
-
-        Args:
-            key: Given a line's record, what to sort by.
-        """
-        self._rewrite_metrics(lambda lines: sorted(lines, key=lambda line: key(line[0])))
-
-    def _rewrite_metrics(
-        self,
-        change: Callable[[list[tuple[dict[str, Any], bytes]]], list[tuple[dict[str, Any], bytes]]],
-    ) -> None:
         if storage.plain_file(self.metrics):
             old = self.metrics.read_bytes()
-            lines = [(record, line) for line in old.splitlines() if (record := _record(line))]
-            new = b"".join(line + b"\n" for _, line in change(lines))
+            kept = (line for line in old.splitlines() if (one := _record(line)) and keep(one))
+            new = b"".join(line + b"\n" for line in kept)
             if new != old or self.metrics.stat().st_nlink > 1:  # a hard link may be a backup
                 storage.atomic_write(self.metrics, new)
 
@@ -281,6 +278,31 @@ class RunFolder:
         """Write ``result.json``; a metric that does not exist is ``null``, never NaN."""
         storage.plain_file(self.result)
         storage.write_json(self.result, result)
+
+
+@contextmanager
+def only_process(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder; the system takes back the lock of a dead one.
+
+    Raises:
+        InputError: Another process is in it, or it cannot be locked.
+    """
+    file = folder / _LOCK
+    if storage.plain_file(file) and file.stat().st_size:
+        raise InputError(f"{file} is not a lock of lgdgcn: move it away or choose another --out")
+    lock = FileLock(file)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise InputError(
+            f"{folder} is in use by another process: wait for it or choose another --out"
+        ) from None
+    except OSError as error:
+        raise storage.cannot_write(file, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _open_no_link(path: str, flags: int) -> int:

@@ -13,7 +13,7 @@ from lgdgcn.errors import InputError
 from lgdgcn.models import NodeModel, build
 from lgdgcn.models.population import single_names, stack
 from lgdgcn.runtime import set_seed
-from lgdgcn.train.checkpoint import check_like
+from lgdgcn.tensor_file import check_like
 from lgdgcn.train.optim import PopulationAdam
 from lgdgcn.train.state import Member, TrainState
 

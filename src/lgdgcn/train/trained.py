@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn import tensor_file
 from lgdgcn.config import Settings, resolve
 from lgdgcn.data.encoding import Encoding
 from lgdgcn.data.features import select_columns, sparse_if_mostly_zero
@@ -20,11 +21,11 @@ from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.kernels.graph import edge_weights, set_edge_weights
 from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
-from lgdgcn.train.checkpoint import check_like, load_weights, save_weights
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.task import Task
 
 __all__ = [
+    "MODEL",
     "TrainedModel",
     "attach_edge_weights",
     "feature_names",
@@ -33,6 +34,7 @@ __all__ = [
     "prepared_alike",
 ]
 
+MODEL = "model"  # the kind of file
 SHARED = ("x", "edge_index", "edge_weight")  # what all splits of one graph have in common
 # What reading a made-up description may raise
 _NO_MODEL = (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, RuntimeError)
@@ -143,7 +145,7 @@ class TrainedModel:
 
     def save(self, path: Path) -> None:
         """Write the weights (safetensors) with the description of the model in the header."""
-        save_weights(path, self.model.state_dict(), self.describe())
+        tensor_file.save(path, self.model.state_dict(), self.describe(), MODEL)
 
     def describe(self) -> dict[str, Any]:
         """All but the weights, as JSON."""
@@ -161,7 +163,7 @@ class TrainedModel:
     @classmethod
     def load(cls, path: Path, device: torch.device | str = "cpu") -> "TrainedModel":
         """Read a model back; a damaged or foreign file raises :class:`CheckpointError`."""
-        tensors, meta = load_weights(path)
+        tensors, meta = tensor_file.load(path, MODEL)
         floats = (tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point())
         wide = next((tensor.dtype for tensor in floats), None) == torch.float64
         dtype = torch.float64 if wide else torch.float32
@@ -176,7 +178,7 @@ class TrainedModel:
         except _NO_MODEL as error:
             cause = " ".join(str(error).split())[:200]
             raise CheckpointError(f"{path}: not a model of this package ({cause})") from None
-        check_like(tensors, like.state_dict(), f"{path}: weights")
+        tensor_file.check_like(tensors, like.state_dict(), f"{path}: weights")
         for name, tensor in tensors.items():
             if not bool(tensor.isfinite().all()):
                 raise CheckpointError(f"{path}: {name} has values that are not finite; train again")

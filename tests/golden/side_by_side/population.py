@@ -30,7 +30,7 @@ class Recorder(JobObserver):
 
     def __init__(self, run: Path) -> None:
         self.run = run
-        (run / "checkpoints").mkdir(parents=True)
+        run.mkdir(parents=True)
 
     def on_epoch(self, jobs: Sequence[Job], trainer: Any, reports: Sequence[Any]) -> None:
         with (self.run / "metrics.jsonl").open("a") as file:
@@ -39,7 +39,7 @@ class Recorder(JobObserver):
 
     def on_end(self, jobs: Sequence[Job], trainer: Any) -> None:
         for index, job in enumerate(jobs):
-            file = self.run / "checkpoints" / f"seed-{index}-model.safetensors"
+            file = self.run / f"model-seed-{index}.safetensors"
             state = trainer.model(index).state_dict()
             save_file({name: one.contiguous().clone() for name, one in state.items()}, file)
             job.done = True

@@ -45,7 +45,7 @@ TODAY = {
     "metrics": "metrics.jsonl",
     "result": "result.json",
     "weights": "model.safetensors",
-    "weights of a seed": "checkpoints/seed-{seed}-model.safetensors",
+    "weights of a seed": "model-seed-{seed}.safetensors",
     "nodes predicted": "predictions.csv",
     "edges predicted": "predictions-edges.csv",
     "measures": "measure.json",
