@@ -11,10 +11,9 @@ from lgdgcn.data.packed import PackedGraph, PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
-from lgdgcn.large import mapped, scratch
+from lgdgcn.large import rows
 from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import prepared_rows
-from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.large.rows import mapped_graph, prepared_rows
 from lgdgcn.train import task
 from lgdgcn.train.run import Training, run
 from lgdgcn.train.state import Member
@@ -191,8 +190,8 @@ def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch)
     logits = torch.rand(NODES, 6, generator=torch.Generator().manual_seed(0))
     for small in (False, True):
         if small:
-            for module, name in ((labels, "_ENTRIES"), (mapped, "_PIECE"), (scratch, "_PIECE"),
-                                 (task, "_ENTRIES"), (scratch, "_SMALL")):  # fmt: skip
+            for module, name in ((labels, "_ENTRIES"), (rows, "_PIECE"),
+                                 (task, "_ENTRIES"), (rows, "_SMALL")):  # fmt: skip
                 monkeypatch.setattr(module, name, 13)
         graph = mapped_graph(packed) if small else data
         trainer, reports = trained(settings, graph, 2)
