@@ -106,7 +106,6 @@ class Book:
             print(f"{place.graph}, {precision}: {text}", flush=True)
         return {w: [known[_key(place.graph, precision, w, s)] for s in seeds] for w in weights}
 
-    @torch.no_grad()
     def _train(self, trainings: Sequence[Training]) -> None:
         """Train; score the best weights of every training and store them."""
         last: dict[Training, Epoch] = {}
@@ -119,7 +118,8 @@ class Book:
                 raise result.error
             one, state, task, graph = result.training, result.state, result.task, result.graph
             guess = task.constant_score(Targets.of([graph], "val_mask"))
-            logits = result.network().eval()(graph.x, graph.edge_index)
+            with torch.no_grad():
+                logits = result.network().eval()(graph.x, graph.edge_index)
             val, test = (
                 next(iter(task.scores(logits, graph.y, graph[f"{split}_mask"]).values()))
                 for split in ("val", "test")
