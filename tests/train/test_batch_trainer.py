@@ -1,5 +1,4 @@
 import warnings
-from typing import ClassVar
 
 import pytest
 import torch
@@ -16,7 +15,7 @@ from lgdgcn.large import rows
 from lgdgcn.large.batch_trainer import BatchTrainer
 from lgdgcn.large.rows import mapped_graph, prepared_rows
 from lgdgcn.train import task
-from lgdgcn.train.jobs import Job, JobObserver, run_jobs
+from lgdgcn.train.run import Training, run
 from lgdgcn.train.state import Member
 from lgdgcn.train.targets import Targets
 from train.test_batches import NODES, graph_of
@@ -233,17 +232,11 @@ def test_it_learns():
     assert trainer.states[0].best_score > 0.9
 
 
-def test_jobs_of_a_group_are_trained_one_after_the_other():
-    class Follow(JobObserver):
-        ended: ClassVar = []
-
-        def on_end(self, jobs, trainer):
-            self.ended += [(job.member.seed, trainer.states[0].epoch) for job in jobs]
-
+def test_trainings_in_batches_are_trained_one_after_the_other():
     settings = Settings(**{**VOTES.as_dict(), "epochs": 1})
-    jobs = [Job("lgdgcn", Member(settings, seed), canonical_graph(), group=1) for seed in (5, 6)]
-    run_jobs(jobs, torch.device("cpu"), Follow())
-    assert Follow.ended == [(5, 1), (6, 1)]
+    both = [Training("lgdgcn", settings, seed, canonical_graph(), group=1) for seed in (5, 6)]
+    ended = [(one.training.seed, one.state.epoch) for one in run(both, torch.device("cpu"))]
+    assert ended == [(5, 1), (6, 1)]
 
 
 @pytest.mark.parametrize(
