@@ -17,7 +17,7 @@ from lgdgcn.config import Settings
 from lgdgcn.runs.fit import _align, _saved_state
 from lgdgcn.runs.folder import Run
 from lgdgcn.train.jobs import Job
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 
 ARGS = ["train", GRAPH, *SMALL, "--seeds", 2, "--set", "epochs=30", "--set", "patience=30"]
 ARGS += ["--set", "dropout=0.5"]

@@ -14,7 +14,7 @@ from lgdgcn.metrics.sampled import Sample
 from lgdgcn.runs.finished import open_run
 from lgdgcn.runs.folder import Run
 from lgdgcn.storage import write_json
-from lgdgcn.train.sanity import usage_warning
+from lgdgcn.train.checks import usage_warning
 
 __all__ = ["measure_run"]
 

@@ -8,7 +8,7 @@ What a network with a structure propagates along is found by every rank for all 
 that are kept for it: so a training that goes on finds the same.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -66,9 +66,7 @@ class NeighbourLoader(Loader):
 
     is_whole = False
 
-    def __init__(
-        self, graph: Data, settings: Settings, device: torch.device | str = "cpu"
-    ) -> None:
+    def __init__(self, graph: Data, settings: Settings, device: torch.device | str = "cpu") -> None:
         self.graphs, self.settings, self.device = [graph], settings, torch.device(device)
         self.rows, self.ranks = GraphRows.of(graph), Ranks.current()
         self.dtype, self.num_features = self.rows.dtype, self.rows.num_features
@@ -383,7 +381,7 @@ def prefetch(
     make: Sequence[Callable[[], T]],
     device: torch.device = torch.device("cpu"),  # noqa: B008 - it cannot be changed
     depth: int = 2,
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Call functions in a thread, a few of them ahead of what is asked for.
 
     On a GPU the thread has a CUDA stream of its own, so what it copies and draws there runs beside

@@ -18,7 +18,7 @@ from lgdgcn.nn import ClassUnitConv, label_groups, number_of_groups
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.state import EpochReport, Member
+from lgdgcn.train.population import EpochReport, Member
 from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import Trainer
 

@@ -15,8 +15,8 @@ from lgdgcn.kernels.dispatch import is_recordable
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.nn import Disentangled
 from lgdgcn.nn.subgraph import Subgraph
-from lgdgcn.train.population import Population
 from lgdgcn.train.memory import check_memory
+from lgdgcn.train.population import Population
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, selection_scores
 from lgdgcn.train.trained import TrainedModel, attach_edge_weights
@@ -113,9 +113,13 @@ class Loader(ABC):
     def refresh(self, due: Sequence[bool]) -> None:
         """Let the network find what it propagates along, for the members whose time it is."""
 
+    @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
         """What has to be saved beside the population to go on."""
-        return {}
+
+    @abstractmethod
+    def load(self, saved: dict[str, Tensor]) -> None:
+        """Go on with what :meth:`tensors` has saved; called after :meth:`begin`."""
 
     @abstractmethod
     def output(self, graph: Data, trained: TrainedModel) -> NodeOutput:
@@ -223,6 +227,13 @@ class WholeGraph(Loader):
     def refresh(self, due: Sequence[bool]) -> None:
         """Let the network weigh anew what it propagates along."""
         self.network.refresh(self.x, self.edge_index, torch.tensor(due, device=self.device))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Nothing."""
+        return {}
+
+    def load(self, saved: dict[str, Tensor]) -> None:
+        """Nothing is saved."""
 
     def output(self, graph: Data, trained: TrainedModel) -> NodeOutput:
         """Run the model on the graph."""

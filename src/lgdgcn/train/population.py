@@ -16,7 +16,15 @@ from lgdgcn.models import NodeModel
 from lgdgcn.models.population import single_names, stack
 from lgdgcn.tensor_file import check_like
 
-__all__ = ["EpochReport", "Member", "Population", "PopulationAdam", "TrainState", "check_alike", "with_weights"]
+__all__ = [
+    "EpochReport",
+    "Member",
+    "Population",
+    "PopulationAdam",
+    "TrainState",
+    "check_alike",
+    "with_weights",
+]
 
 _LARGEST_INTEGER = torch.iinfo(torch.int64).max
 _HIGHEST_DROPOUT = 1 - 2**-24  # in float32 the next number is 1, which would drop everything

@@ -1,9 +1,9 @@
-"""The training loop: an epoch is one or more steps of Adam on what a loader gives, and a validation.
+"""The training loop: an epoch is steps of Adam on batches of a loader, and a validation.
 
 Many trainings run in one pass: every tensor has a leading axis of R members, each with its own
 weights, seed, hyper-parameters and early stopping. A single training is a population of one. On
-the whole graph (:class:`~lgdgcn.train.loader.WholeGraph`) an epoch never waits for the host, so that
-a GPU can record and replay it; what the host wants to know of it is one row of numbers per member.
+the whole graph (:class:`~lgdgcn.train.loader.WholeGraph`) an epoch never waits for the host, so
+that a GPU can record and replay it; what the host wants to know is one row of numbers per member.
 """
 
 import math
@@ -37,6 +37,8 @@ from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["Trainer", "loss_terms"]
+
+_LOADED = "batch"  # the group of a state that has what the loader saves
 
 
 class Trainer:
@@ -118,12 +120,13 @@ class Trainer:
         state = self.states[index]
         if index not in self.indices:
             return replace(state, tensors=dict(state.tensors))
-        tensors = self.population.tensors(self.indices.index(index)) | self.loader.tensors()
-        return replace(state, tensors=tensors)
+        tensors = self.population.tensors(self.indices.index(index))
+        beside = {f"{_LOADED}.{name}": one for name, one in self.loader.tensors().items()}
+        return replace(state, tensors=tensors | beside)
 
     def model(self, index: int, weights: str = "best") -> NodeModel:
         """Return a single model with a member's best (or, ``"model"``, present) weights."""
-        return with_weights(self._new_model(index), self.state(index), weights)
+        return with_weights(self.new_model(index), self.state(index), weights)
 
     def output(self, index: int, trained: TrainedModel) -> NodeOutput:
         """Return what a member's finished model says of all nodes of its graph."""
@@ -270,10 +273,12 @@ class Trainer:
             return
         members, states = [self.members[i] for i in indices], [self.states[i] for i in indices]
         graphs, tasks = [self.graphs[i] for i in indices], [self.tasks[i] for i in indices]
-        models = [self._new_model(i) for i in indices]
+        models = [self.new_model(i) for i in indices]
         self.population = Population(members, models, states, self.loader.num_steps)
         self.network, self._task = self.population.network, tasks[0]
         self.loader.begin(self.population, models, graphs, tasks)
+        if saved := states[0].weights(_LOADED):
+            self.loader.load(saved)
         self._is_random = self.population.has_dropout or self.network.is_random_from_start
         self._is_first_epoch = any(state.epoch == 0 for state in states)
         self._columns = []
@@ -288,7 +293,7 @@ class Trainer:
                 self.states[index] = self.state(index)
             self._build(going)
 
-    def _new_model(self, index: int) -> NodeModel:
+    def new_model(self, index: int) -> NodeModel:
         """Return a member's model as its seed draws it, on the device of its graph."""
         member, graph, loader = self.members[index], self.graphs[index], self.loader
         outputs, is_set = self.tasks[index].outputs, graph.y.dim() == 2
