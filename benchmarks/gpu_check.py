@@ -45,8 +45,7 @@ def batches(device: str) -> None:
     from lgdgcn.config import Settings
     from lgdgcn.data.packed import PackedGraph
     from lgdgcn.large.batch_trainer import BatchTrainer
-    from lgdgcn.large.graph_rows import prepared_rows
-    from lgdgcn.large.mapped import mapped_graph
+    from lgdgcn.large.rows import mapped_graph, prepared_rows
     from lgdgcn.train.state import Member
     from lgdgcn.train.trained import TrainedModel
 
@@ -185,7 +184,7 @@ def large(device: str) -> None:
     from scale import measure
 
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.large.large_graph import LargeGraph
+    from lgdgcn.large.view import LargeGraph
     from lgdgcn.train.trained import TrainedModel
 
     with tempfile.TemporaryDirectory() as place:

@@ -27,9 +27,8 @@ from lgdgcn.commands.table_file import large_format
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.packed import PackedGraph, is_packed
 from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import prepared_rows
-from lgdgcn.large.large_graph import LargeGraph
-from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.large.rows import mapped_graph, prepared_rows
+from lgdgcn.large.view import LargeGraph
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads
 from lgdgcn.storage import check_target, make_folder, write_json
 from lgdgcn.train.memory import check_memory

@@ -15,7 +15,7 @@ from lgdgcn.explorer.page import to_page
 from lgdgcn.explorer.part import shown_part
 from lgdgcn.explorer.payload import MOST_NODES, check_size, payload
 from lgdgcn.explorer.reasons import reason_payload
-from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
+from lgdgcn.large.view import GraphInMemory, PartModel, WholeGraph
 from lgdgcn.runs.finished import FinishedRun, checked_target, open_run, source_of
 from lgdgcn.runs.folder import Run
 from lgdgcn.storage import write_text

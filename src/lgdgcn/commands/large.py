@@ -8,8 +8,8 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.large.batch_input import check_batchable
-from lgdgcn.large.large_graph import LargeGraph
-from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.large.rows import mapped_graph
+from lgdgcn.large.view import LargeGraph
 from lgdgcn.runs.finished import FinishedRun
 from lgdgcn.runtime import available_memory
 

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, print_warning, steps
 from lgdgcn.commands.large import large_graph
-from lgdgcn.large.part_model import GraphInMemory
+from lgdgcn.large.view import GraphInMemory
 from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.metrics.sampled import Sample

@@ -16,8 +16,8 @@ from lgdgcn.commands.predicted_columns import (
     with_text,
 )
 from lgdgcn.commands.table_file import Block, write_blocks
-from lgdgcn.large.large_graph import LargeGraph, edges_of_range
-from lgdgcn.large.unit_table import SCORED
+from lgdgcn.large.inference import SCORED
+from lgdgcn.large.view import LargeGraph
 from lgdgcn.progress import long_work
 
 __all__ = ["write_large"]
@@ -62,7 +62,7 @@ def _edges(graph: LargeGraph) -> Iterator[Block]:
     with long_work("predicting edges", "edges") as advance:
         done = 0
         for low, high in graph.ranges():
-            source, target = edges_of_range(graph.rows, low, high)
+            source, target = graph.rows.edges(low, high)
             once = source < target
             source, target = source[once], target[once]
             for first in range(0, len(source), _ROWS):

@@ -9,10 +9,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.edges.explain import Explainer
-from lgdgcn.large.large_graph import LargeGraph
+from lgdgcn.large.inference import scores_without
 from lgdgcn.large.neighbourhood import around, linked_sample
-from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
-from lgdgcn.large.without_factor import scores_without
+from lgdgcn.large.view import GraphInMemory, LargeGraph, PartModel, WholeGraph
 from lgdgcn.models import NodeOutput
 from lgdgcn.train.trained import TrainedModel
 
@@ -81,7 +80,7 @@ class LargeExplainer(Explainer):
         nodes, whole = self.data.part_nodes[asked], self.whole
         logits = self.output.logits.clone()
         if isinstance(whole, LargeGraph):
-            found = scores_without(whole, nodes, factor)
+            found = scores_without(whole.rows, whole.table, nodes, factor)
         else:
             found = self._in_memory.without(factor).logits[nodes.to(logits.device)]
         logits[asked.to(logits.device)] = found.to(logits)

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.payload import MOST_EDGES, MOST_NODES
 from lgdgcn.large.neighbourhood import around, linked_sample, some_of
-from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
+from lgdgcn.large.view import GraphInMemory, PartModel, WholeGraph
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["shown_part"]

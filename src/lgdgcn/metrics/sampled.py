@@ -6,7 +6,7 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.large.neighbourhood import drawn_edges, some_of
-from lgdgcn.large.part_model import PartModel, WholeGraph
+from lgdgcn.large.view import PartModel, WholeGraph
 from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.models import NodeOutput
 
