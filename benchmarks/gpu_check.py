@@ -45,8 +45,7 @@ def batches(device: str) -> None:
     from lgdgcn.config import Settings
     from lgdgcn.data.packed import PackedGraph
     from lgdgcn.large.batch_trainer import BatchTrainer
-    from lgdgcn.large.graph_rows import prepared_rows
-    from lgdgcn.large.mapped import mapped_graph
+    from lgdgcn.large.rows import mapped_graph, prepared_rows
     from lgdgcn.train.state import Member
     from lgdgcn.train.trained import TrainedModel
 
@@ -185,7 +184,7 @@ def large(device: str) -> None:
     from scale import measure
 
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.large.large_graph import LargeGraph
+    from lgdgcn.large.view import GraphView
     from lgdgcn.train.trained import TrainedModel
 
     with tempfile.TemporaryDirectory() as place:
@@ -194,8 +193,8 @@ def large(device: str) -> None:
         found = measure("epoch", graph, model=model, batch_size=8192, device=device)
         print(f"epoch: {json.dumps(found)}")
         start = time.perf_counter()
-        large = LargeGraph(PackedGraph.open(graph), TrainedModel.load(Path(model), device))
-        logits = large.output(torch.arange(large.packed.num_nodes)).logits
+        large = GraphView.mapped(TrainedModel.load(Path(model), device), PackedGraph.open(graph))
+        logits = large.output(torch.arange(large.rows.num_nodes)).logits
         assert bool(logits.isfinite().all())
         print(f"predict: {logits.size(0)} nodes in {time.perf_counter() - start:.2f} s")
 

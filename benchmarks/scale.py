@@ -27,9 +27,8 @@ from lgdgcn.commands.table_file import large_format
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.packed import PackedGraph, is_packed
 from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import prepared_rows
-from lgdgcn.large.large_graph import LargeGraph
-from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.large.rows import mapped_graph, prepared_rows
+from lgdgcn.large.view import GraphView
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads
 from lgdgcn.storage import check_target, make_folder, write_json
 from lgdgcn.train.memory import check_memory
@@ -125,7 +124,7 @@ def full(graph: str, device: str) -> Row:
 def predict(graph: str, model: str, device: str) -> Row:
     file = Path(model).with_suffix(large_format())
     start = time.perf_counter()
-    large = LargeGraph(PackedGraph.open(graph), TrainedModel.load(Path(model), device))
+    large = GraphView.mapped(TrainedModel.load(Path(model), device), PackedGraph.open(graph))
     write_large(large, file, None, probabilities=False)
     seconds = time.perf_counter() - start
     size = file.stat().st_size

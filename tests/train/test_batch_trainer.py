@@ -1,5 +1,4 @@
 import warnings
-from typing import ClassVar
 
 import pytest
 import torch
@@ -12,12 +11,11 @@ from lgdgcn.data.packed import PackedGraph, PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
-from lgdgcn.large import mapped, scratch
+from lgdgcn.large import rows
 from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import prepared_rows
-from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.large.rows import mapped_graph, prepared_rows
 from lgdgcn.train import task
-from lgdgcn.train.jobs import Job, JobObserver, run_jobs
+from lgdgcn.train.run import Training, run
 from lgdgcn.train.state import Member
 from lgdgcn.train.targets import Targets
 from train.test_batches import NODES, graph_of
@@ -192,8 +190,8 @@ def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch)
     logits = torch.rand(NODES, 6, generator=torch.Generator().manual_seed(0))
     for small in (False, True):
         if small:
-            for module, name in ((labels, "_ENTRIES"), (mapped, "_PIECE"), (scratch, "_PIECE"),
-                                 (task, "_ENTRIES"), (scratch, "_SMALL")):  # fmt: skip
+            for module, name in ((labels, "_ENTRIES"), (rows, "_PIECE"),
+                                 (task, "_ENTRIES"), (rows, "_SMALL")):  # fmt: skip
                 monkeypatch.setattr(module, name, 13)
         graph = mapped_graph(packed) if small else data
         trainer, reports = trained(settings, graph, 2)
@@ -234,17 +232,11 @@ def test_it_learns():
     assert trainer.states[0].best_score > 0.9
 
 
-def test_jobs_of_a_group_are_trained_one_after_the_other():
-    class Follow(JobObserver):
-        ended: ClassVar = []
-
-        def on_end(self, jobs, trainer):
-            self.ended += [(job.member.seed, trainer.states[0].epoch) for job in jobs]
-
+def test_trainings_in_batches_are_trained_one_after_the_other():
     settings = Settings(**{**VOTES.as_dict(), "epochs": 1})
-    jobs = [Job("lgdgcn", Member(settings, seed), canonical_graph(), group=1) for seed in (5, 6)]
-    run_jobs(jobs, torch.device("cpu"), Follow())
-    assert Follow.ended == [(5, 1), (6, 1)]
+    both = [Training("lgdgcn", settings, seed, canonical_graph(), group=1) for seed in (5, 6)]
+    ended = [(one.training.seed, one.state.epoch) for one in run(both, torch.device("cpu"))]
+    assert ended == [(5, 1), (6, 1)]
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from lgdgcn.large.ahead import ahead
 from lgdgcn.large.batch_input import _place
 from lgdgcn.large.batches import BatchSampler
 from lgdgcn.large.deal import Deal
-from lgdgcn.large.graph_rows import GraphRows
-from lgdgcn.large.hop_table import hop_table, left_variance
-from lgdgcn.large.structure_rows import structure_rows
+from lgdgcn.large.hops import hop_table, left_variance
+from lgdgcn.large.rows import GraphRows
+from lgdgcn.large.structure import structure_rows
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.models.population import stack
 from lgdgcn.nn.ours.batch_edges import EdgeMoments
@@ -295,7 +295,7 @@ def test_a_disk_without_room_is_said(tmp_path, monkeypatch):
 
 def test_a_wide_table_stays_in_memory_where_there_is_much(monkeypatch):
     graph = GraphRows.of(graph_of(1))
-    monkeypatch.setattr("lgdgcn.large.hop_table._IN_MEMORY", 0)
+    monkeypatch.setattr("lgdgcn.large.hops._IN_MEMORY", 0)
     assert _place(graph, 2, False, "auto") == (True, Path(tempfile.gettempdir()))
     monkeypatch.setattr("lgdgcn.large.batch_input._WIDEST", 1)
     assert _place(graph, 2, False, "auto") == (True, None)

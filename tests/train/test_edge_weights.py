@@ -12,7 +12,7 @@ from lgdgcn.edges.pairs import find_pairs
 from lgdgcn.errors import InputError
 from lgdgcn.estimator import LGDClassifier
 from lgdgcn.kernels.graph import edge_weights
-from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.large.rows import mapped_graph
 from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
 from lgdgcn.runs.fit import fit

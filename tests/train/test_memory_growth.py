@@ -20,15 +20,14 @@ from measuring import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data import labels
 from lgdgcn.data.packed import PackedGraph
-from lgdgcn.large import batch_trainer, deal, graph_rows, hop_table, large_graph, mapped
+from lgdgcn.large import batch_trainer, deal, hops, rows, view
 from lgdgcn.train import sanity
-from lgdgcn.large import scratch
 from lgdgcn.runs import fit as seeds
 from lgdgcn.train import task
 
-hop_table._ENTRIES = labels._ENTRIES = mapped._PIECE = scratch._PIECE = task._ENTRIES = 1 << 14
-hop_table._IN_MEMORY = scratch._SMALL = 0
-graph_rows._LOOKED_AT = sanity._ROWS = predict_large._LOOKED_AT = 1 << 12
+hops._ENTRIES = labels._ENTRIES = rows._PIECE = task._ENTRIES = 1 << 14
+hops._IN_MEMORY = rows._SMALL = 0
+rows._LOOKED_AT = sanity._ROWS = predict_large._LOOKED_AT = 1 << 12
 batch_trainer.SCORED = predict_large._ROWS = 1 << 12
 deal.Deal.steps = 2
 deal.Deal.seeds = lambda self, order, step, part: order[:500].long()
@@ -39,12 +38,12 @@ model = None
 for folder in sys.argv[1:]:
     packed = PackedGraph.open(folder)
     with Memory() as training:
-        graph = mapped.mapped_graph(packed)
+        graph = rows.mapped_graph(packed)
         _, own = seeds.fit(lambda seed: graph, settings, "lgdgcn", [0], torch.device("cpu"))
         del graph
     model = model or own
     with Memory() as prediction:
-        large = large_graph.LargeGraph(packed, model)
+        large = view.GraphView.mapped(model, packed)
         predict_large.write_large(large, Path(folder, "out.parquet"), None, False)
     print(training.anonymous, prediction.anonymous, file=sys.stderr)
 """

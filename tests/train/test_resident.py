@@ -3,7 +3,7 @@ import torch
 from torch.testing import assert_close
 
 from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import prepared_rows
+from lgdgcn.large.rows import prepared_rows
 from lgdgcn.train.state import Member
 from train.pretended_device import DEVICE, OnDevice, pretended_device
 from train.test_batch_trainer import CASES, canonical_graph, trained

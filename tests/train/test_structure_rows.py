@@ -6,11 +6,11 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
-from lgdgcn.large import hop_table, structure_rows
+from lgdgcn.large import hops
 from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import GraphRows, prepared_rows
-from lgdgcn.large.mapped import mapped_graph
-from lgdgcn.large.unit_table import unit_table
+from lgdgcn.large.inference import unit_table
+from lgdgcn.large.rows import GraphRows, mapped_graph, prepared_rows
+from lgdgcn.large.structure import joined_rows, structure_rows
 from lgdgcn.models import build
 from lgdgcn.train.state import Member
 from lgdgcn.train.task import Task
@@ -32,11 +32,11 @@ FEW = 14
 @pytest.fixture(params=["memory", "files"])
 def _small_pieces(request, monkeypatch, tmp_path):
     """Every table and graph is made in many pieces, in memory or in mapped files."""
-    monkeypatch.setattr(hop_table, "_ENTRIES", 16)
-    monkeypatch.setattr(structure_rows, "_EDGES", 5)
-    monkeypatch.setattr(structure_rows, "_LISTED", 9)
+    monkeypatch.setattr(hops, "_ENTRIES", 16)
+    monkeypatch.setattr("lgdgcn.large.structure._EDGES", 5)
+    monkeypatch.setattr("lgdgcn.large.structure._LISTED", 9)
     if request.param == "files":
-        monkeypatch.setattr(hop_table, "_IN_MEMORY", 0)
+        monkeypatch.setattr(hops, "_IN_MEMORY", 0)
         monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
@@ -71,7 +71,7 @@ def test_equals_the_literal_loop(seed, is_local, k):
     points = torch.randint(0, 4, (FEW, 2), generator=generator).tolist()  # some are the same
     listed = literal.nearest(points, k)
     graph = GraphRows.of(data)
-    found = structure_rows.joined_rows(graph, parts, torch.tensor(listed) if k else None, 0.6)
+    found = joined_rows(graph, parts, torch.tensor(listed) if k else None, 0.6)
     pairs = data.edge_index.T.tolist()
     agreement = [1.0 if parts is None else float(parts[a] @ parts[b]) for a, b in pairs]
     want = literal.structured(pairs, agreement, listed, 0.6)
@@ -85,7 +85,7 @@ def test_equals_the_literal_loop(seed, is_local, k):
 def test_a_node_that_lists_itself_has_no_neighbour_there():
     data = small_graph(0)
     itself = torch.arange(FEW).unsqueeze(1).expand(FEW, 2)
-    found = structure_rows.joined_rows(GraphRows.of(data), None, itself, 0.6)
+    found = joined_rows(GraphRows.of(data), None, itself, 0.6)
     assert found.num_edges == data.edge_index.size(1)
 
 
@@ -111,7 +111,7 @@ def test_found_of_tables_as_of_the_whole_graph(structure, weighted, multi_label)
     expected = torch.zeros(NODES, NODES, dtype=torch.float64)
     expected.index_put_((row, column), value, accumulate=True)
     graph = GraphRows.of(data)
-    assert_close(dense(structure_rows.structure_rows(graph, model)), expected)
+    assert_close(dense(structure_rows(graph, model)), expected)
     with torch.no_grad():
         output = whole.disentangle(data.x, data.edge_index)
     table = unit_table(graph, model)
@@ -124,7 +124,7 @@ def test_more_neighbours_than_nodes_and_a_single_node():
     for nodes in (1, 2):
         edges = torch.tensor([[0, 1], [1, 0]])[:, : 2 * (nodes - 1)]
         data = Data(x=torch.rand(nodes, 6, dtype=torch.float64), edge_index=edges)
-        found = structure_rows.structure_rows(GraphRows.of(data), model_of("both"))
+        found = structure_rows(GraphRows.of(data), model_of("both"))
         assert found.num_edges == edges.size(1)
         assert bool(found.weight.isfinite().all())
 
@@ -132,8 +132,8 @@ def test_more_neighbours_than_nodes_and_a_single_node():
 def test_nothing_is_found_where_nothing_is_propagated():
     graph = GraphRows.of(graph_of(0))
     alone = model_of("both", hops=0, encoder_layers=1)
-    assert structure_rows.structure_rows(graph, alone) is graph
-    assert structure_rows.structure_rows(graph, model_of("none")) is graph
+    assert structure_rows(graph, alone) is graph
+    assert structure_rows(graph, model_of("none")) is graph
 
 
 def test_the_first_epochs_have_plain_edges():

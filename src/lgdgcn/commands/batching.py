@@ -20,7 +20,7 @@ from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.deal import Deal
-from lgdgcn.large.mapped import mapped_graph
+from lgdgcn.large.rows import mapped_graph
 from lgdgcn.runs.fit import fit
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
 from lgdgcn.search.factors import least_factors

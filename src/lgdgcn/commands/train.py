@@ -45,7 +45,7 @@ from lgdgcn.config import (
 )
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
-from lgdgcn.large.graph_rows import rows_scaling
+from lgdgcn.large.rows import rows_scaling
 from lgdgcn.metrics import headline
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS, NodeOutput

@@ -11,14 +11,14 @@ from torch import Tensor
 from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.large.batches import BatchSampler
-from lgdgcn.large.graph_rows import GraphRows
-from lgdgcn.large.hop_table import (
+from lgdgcn.large.hops import (
     HopTable,
     hop_table,
     left_variance,
     table_bytes,
     table_folder,
 )
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import available_memory, gibibytes

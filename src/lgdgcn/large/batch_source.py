@@ -5,10 +5,9 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.large.batch_input import BatchInput
 from lgdgcn.large.batches import BatchSampler
-from lgdgcn.large.graph_rows import GraphRows
-from lgdgcn.large.latent_neighbours import check_index
 from lgdgcn.large.resident import make_resident
-from lgdgcn.large.structure_rows import structure_rows
+from lgdgcn.large.rows import GraphRows
+from lgdgcn.large.structure import check_structure_size, structure_rows
 from lgdgcn.models import ClassUnitGCN
 
 __all__ = ["BatchSource"]
@@ -28,7 +27,7 @@ class BatchSource:
 
     def __init__(self, graph: GraphRows, settings: Settings, device: torch.device) -> None:
         if settings.structure in ("global", "both"):
-            check_index(graph.num_nodes)
+            check_structure_size(graph.num_nodes)
         self.graph, self.settings, self.device = graph, settings, device
         self._now: BatchInput | None = None
         self._epoch = 0  # whose structure it has

@@ -24,9 +24,8 @@ from lgdgcn.large.batch_source import BatchSource
 from lgdgcn.large.batches import Batch, BatchSampler
 from lgdgcn.large.deal import Deal
 from lgdgcn.large.drawn_rows import key_of
-from lgdgcn.large.graph_rows import GraphRows
-from lgdgcn.large.scratch import node_array, nodes_of
-from lgdgcn.large.unit_table import SCORED, unit_table
+from lgdgcn.large.inference import SCORED, unit_table
+from lgdgcn.large.rows import GraphRows, node_array, nodes_of
 from lgdgcn.large.waiting import Waiting
 from lgdgcn.models import ClassUnitGCN, NodeModel, NodeOutput, build
 from lgdgcn.nn import ClassUnitConv, RandomStreams
@@ -55,7 +54,7 @@ class BatchTrainer(Trainer):
     """Trains one model in batches of nodes.
 
     Args:
-        graph: A canonical graph that :func:`~lgdgcn.large.graph_rows.prepared_rows` made.
+        graph: A canonical graph that :func:`~lgdgcn.large.rows.prepared_rows` made.
         member: Settings and seed.
         model_name: A key of :data:`lgdgcn.models.MODELS`.
         state: Where it stands; ``None`` if it is new.

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lgdgcn import kernels
 from lgdgcn.large.drawn_rows import DrawnRows, draw_hops, key_of, rows_of, scale_of
-from lgdgcn.large.graph_rows import GraphRows
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.nn.propagation import SampledPropagator
 from lgdgcn.nn.subgraph import Subgraph
 from lgdgcn.train.tensors import map_tensors

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.large.drawn_rows import key_of
-from lgdgcn.large.scratch import node_array
+from lgdgcn.large.rows import node_array
 
 __all__ = ["Deal"]
 

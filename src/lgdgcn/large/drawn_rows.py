@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lgdgcn import kernels
-from lgdgcn.large.graph_rows import GraphRows
+from lgdgcn.large.rows import GraphRows
 
 __all__ = ["Drawn", "DrawnRows", "draw_hops", "key_of", "rows_of", "scale_of"]
 

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from lgdgcn.large.batch_input import BatchInput
-from lgdgcn.large.graph_rows import GraphRows, feature_rows
-from lgdgcn.large.hop_table import HopTable, row_ranges
+from lgdgcn.large.hops import HopTable, row_ranges
+from lgdgcn.large.rows import GraphRows, feature_rows
 from lgdgcn.runtime import available_memory
 
 __all__ = ["make_resident"]

@@ -39,7 +39,7 @@ _CONFIG = {
 _RESULT = {
     "model": str,
     "metric": str,
-    "variant?": str | None,
+    "variant": str | None,
     "runs": [
         {
             "seed": _is_count,

@@ -9,9 +9,8 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.large.batch_input import lacks_table
-from lgdgcn.large.graph_rows import GraphRows
 from lgdgcn.large.neighbourhood import induced_edges, linked_sample, some_of
-from lgdgcn.large.scratch import nodes_of
+from lgdgcn.large.rows import GraphRows, nodes_of
 from lgdgcn.train.memory import TooLargeError, check_memory
 from lgdgcn.train.trained import attach_edge_weights
 

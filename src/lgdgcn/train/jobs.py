@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import InputError
 from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import prepared_rows
+from lgdgcn.large.rows import prepared_rows
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState
 from lgdgcn.train.trained import prepared_alike

@@ -19,7 +19,7 @@ from lgdgcn.config import PER_MEMBER_SETTINGS, Settings
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import DivergedError, InputError, LGDError
 from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import prepared_rows
+from lgdgcn.large.rows import prepared_rows
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.state import EpochReport, Member, TrainState

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from lgdgcn.config import LOSS_WEIGHTS, Settings
 from lgdgcn.data.labels import identifier_warning
 from lgdgcn.errors import DivergedError
-from lgdgcn.large.scratch import node_array
+from lgdgcn.large.rows import node_array
 from lgdgcn.models import NodeOutput, settings_of
 from lgdgcn.train.luck import lucky_score
 from lgdgcn.train.scores import METRICS

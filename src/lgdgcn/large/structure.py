@@ -15,21 +15,38 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from lgdgcn.large.graph_rows import GraphRows
-from lgdgcn.large.hop_table import row_ranges, table_folder
-from lgdgcn.large.latent_neighbours import check_index, latent_neighbours
-from lgdgcn.large.node_steps import NodeSteps
-from lgdgcn.large.scratch import matrix_maker, node_array
+from lgdgcn import kernels
+from lgdgcn.errors import InputError
+from lgdgcn.large.hops import row_ranges, table_folder
+from lgdgcn.large.rows import GraphRows, matrix_maker, node_array
+from lgdgcn.large.steps import NodeSteps
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn.ours.structure import REFRESHES
 from lgdgcn.progress import long_work
 
-__all__ = ["joined_rows", "structure_rows"]
+__all__ = ["check_structure_size", "joined_rows", "structure_rows"]
 
 Array = np.ndarray[Any, Any]
 
+MOST_NODES = 10_000_000  # whose latent neighbours are found by comparing all of them
 _EDGES = 1 << 16  # whose ends are compared at once
 _LISTED = 1 << 22  # latent neighbours that are looked through at once
+
+
+def check_structure_size(nodes: int) -> None:
+    """Refuse latent neighbours of so many nodes that comparing all of them would take days."""
+    if nodes > MOST_NODES:
+        raise InputError(
+            f"latent neighbours are found of at most {MOST_NODES:,} nodes, and the graph has "
+            f"{nodes:,}; set structure to local or none"
+        )
+
+
+def _latent_neighbours(hidden: Tensor, k: int, device: torch.device) -> Tensor:
+    """The k nearest other nodes of every node by their hidden vectors, ``[N, C] -> [N, k]``."""
+    with long_work("looking for neighbours"):
+        found, _ = kernels.nearest(hidden.to(device).unsqueeze(0), k)
+    return found.squeeze(0).cpu()
 
 
 @torch.no_grad()
@@ -52,15 +69,12 @@ def structure_rows(graph: GraphRows, network: ClassUnitGCN) -> GraphRows:
         return along
     k, device = min(own.neighbours, graph.num_nodes - 1), own.gamma.device
     if k:
-        check_index(graph.num_nodes)  # before any work
-    for number in range(REFRESHES):
+        check_structure_size(graph.num_nodes)  # before any work
+    for _ in range(REFRESHES):
         steps = NodeSteps(graph, past, along)
         rows = steps.encoded()
         parts = _parts(steps, past, steps.units(rows)) if own.is_local else None
-        found = None
-        if k:
-            is_last = number == REFRESHES - 1
-            found = latent_neighbours(steps.hidden, k, device, tells=is_last)
+        found = _latent_neighbours(steps.hidden, k, device) if k else None
         del steps, rows  # tables, before there is one structure more
         along = joined_rows(graph, parts, found, float(own.gamma))
     return along

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from lgdgcn.large.batches import BatchSampler
-from lgdgcn.large.graph_rows import GraphRows
-from lgdgcn.large.hop_table import hop_table, row_ranges, table_folder
-from lgdgcn.large.scratch import matrix_maker
+from lgdgcn.large.hops import hop_table, row_ranges, table_folder
+from lgdgcn.large.rows import GraphRows, matrix_maker
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn import ClassUnitConv
 from lgdgcn.nn.encoder import DeeperLayer, PropagationEncoder

@@ -13,19 +13,11 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from lgdgcn.large.graph_rows import GraphRows
-from lgdgcn.large.scratch import matrix_maker, node_array
+from lgdgcn.large.rows import GraphRows, matrix_maker, node_array
 from lgdgcn.progress import Advance
 from lgdgcn.runtime import available_memory
 
-__all__ = [
-    "HopTable",
-    "hop_table",
-    "left_variance",
-    "row_ranges",
-    "table_bytes",
-    "table_folder",
-]
+__all__ = ["HopTable", "hop_table", "left_variance", "row_ranges", "table_bytes", "table_folder"]
 
 Array = np.ndarray[Any, Any]
 
