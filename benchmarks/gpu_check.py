@@ -185,7 +185,7 @@ def large(device: str) -> None:
     from scale import measure
 
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.large.view import LargeGraph
+    from lgdgcn.large.view import GraphView
     from lgdgcn.train.trained import TrainedModel
 
     with tempfile.TemporaryDirectory() as place:
@@ -194,8 +194,8 @@ def large(device: str) -> None:
         found = measure("epoch", graph, model=model, batch_size=8192, device=device)
         print(f"epoch: {json.dumps(found)}")
         start = time.perf_counter()
-        large = LargeGraph(PackedGraph.open(graph), TrainedModel.load(Path(model), device))
-        logits = large.output(torch.arange(large.packed.num_nodes)).logits
+        large = GraphView.mapped(TrainedModel.load(Path(model), device), PackedGraph.open(graph))
+        logits = large.output(torch.arange(large.rows.num_nodes)).logits
         assert bool(logits.isfinite().all())
         print(f"predict: {logits.size(0)} nodes in {time.perf_counter() - start:.2f} s")
 

@@ -28,7 +28,7 @@ from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.packed import PackedGraph, is_packed
 from lgdgcn.large.rows import mapped_graph, prepared_rows
 from lgdgcn.large.sampler import NeighbourLoader
-from lgdgcn.large.view import LargeGraph
+from lgdgcn.large.view import GraphView
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads
 from lgdgcn.storage import check_target, make_folder, write_json
 from lgdgcn.train.loader import Batch
@@ -164,7 +164,7 @@ def full(graph: str, device: str) -> Row:
 def predict(graph: str, model: str, device: str) -> Row:
     file = Path(model).with_suffix(large_format())
     start = time.perf_counter()
-    large = LargeGraph(PackedGraph.open(graph), TrainedModel.load(Path(model), device))
+    large = GraphView.mapped(TrainedModel.load(Path(model), device), PackedGraph.open(graph))
     write_large(large, file, None, probabilities=False)
     seconds = time.perf_counter() - start
     size = file.stat().st_size

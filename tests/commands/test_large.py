@@ -22,8 +22,8 @@ from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import canonical
 from lgdgcn.edges import large_explain
 from lgdgcn.edges.explain import Explainer
-from lgdgcn.large.inference import depth_of, scores_without
-from lgdgcn.large.view import LargeGraph
+from lgdgcn.large.inference import depth_of
+from lgdgcn.large.view import GraphView
 from lgdgcn.metrics import sampled
 from lgdgcn.models import build
 from lgdgcn.train.task import Task
@@ -379,16 +379,14 @@ def test_without_a_factor_on_a_part_of_a_long_chain(tmp_path, seed, weighted):
     torch.manual_seed(seed)
     model = build("lgdgcn", settings.as_dict(), 5, 2, multi_label=False).eval()
     trained = TrainedModel("lgdgcn", model, settings, Task(2, False), ["a", "b"], 5)
-    graph = LargeGraph(PackedGraph.open(tmp_path / "g.lgd"), trained)
+    graph = GraphView.mapped(trained, PackedGraph.open(tmp_path / "g.lgd"))
     explainer, node = Explainer(trained, data), torch.tensor([100])
     assert depth_of(model) == 3
     changed = False
     for factor in range(2):
         expected = explainer.without(factor).logits[node]
         changed |= not torch.allclose(expected, explainer.output.logits[node], atol=1e-4)
-        assert_close(
-            scores_without(graph.rows, graph.table, node, factor), expected, rtol=1e-4, atol=1e-5
-        )
+        assert_close(graph.scores_without(node, factor), expected, rtol=1e-4, atol=1e-5)
     assert changed
 
 

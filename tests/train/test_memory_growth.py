@@ -43,7 +43,7 @@ for folder in sys.argv[1:]:
         del graph
     model = model or own
     with Memory() as prediction:
-        large = view.LargeGraph(packed, model)
+        large = view.GraphView.mapped(model, packed)
         predict_large.write_large(large, Path(folder, "out.parquet"), None, False)
     print(training.anonymous, prediction.anonymous, file=sys.stderr)
 """

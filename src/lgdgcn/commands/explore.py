@@ -15,7 +15,7 @@ from lgdgcn.explorer.page import to_page
 from lgdgcn.explorer.part import shown_part
 from lgdgcn.explorer.payload import MOST_NODES, check_size, payload
 from lgdgcn.explorer.reasons import reason_payload
-from lgdgcn.large.view import GraphInMemory, PartModel, WholeGraph
+from lgdgcn.large.view import GraphView
 from lgdgcn.runs.finished import FinishedRun, checked_target, open_run, source_of
 from lgdgcn.runs.folder import Run
 from lgdgcn.storage import write_text
@@ -47,21 +47,21 @@ def explore(
     finished = open_run(run, device)
     own = Run.open(run).page
     target = finished.target(out or own, own)
-    graph = large_graph(finished) or GraphInMemory(finished.trained, finished.data)
-    trained, data, note = shown_part(graph, node, 2 if hops is None else hops, label)
-    check_size(trained, data)
+    graph = large_graph(finished) or GraphView.in_memory(finished.trained, finished.data)
+    data, note = shown_part(graph, node, 2 if hops is None else hops, label)
+    check_size(graph, data)
     if note is not None:
         console.print(note, soft_wrap=True)
     with steps() as progress:
         content = payload(
-            trained,
+            graph,
             data,
             dataset=finished.source.name,
             log=_log(run),
             scores=_scores(finished),
             measures=_measures(finished, graph, progress),
             warnings=[*([note] if note else []), *finished.warnings],
-            others=[] if isinstance(trained, PartModel) else finished.other_seeds,
+            others=[] if "part_nodes" in data else finished.other_seeds,
             progress=progress,
         )
         progress("page")
@@ -128,7 +128,7 @@ def _scores(finished: FinishedRun) -> dict[str, float | None]:
 
 
 def _measures(
-    finished: FinishedRun, graph: WholeGraph, progress: Callable[[str], None]
+    finished: FinishedRun, graph: GraphView, progress: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """The rows that ``lgdgcn measure`` has written, or else new ones."""
     file = Run.open(finished.folder).measures
@@ -144,6 +144,6 @@ def _measures(
     from lgdgcn.metrics.sampled import Sample
 
     progress("measures")
-    if isinstance(graph, GraphInMemory) and graph.rows.num_nodes <= MOST_NODES:
-        return [dict(row) for row in measure(graph.trained, graph.data)]
+    if graph.packed is None and graph.rows.num_nodes <= MOST_NODES:
+        return [dict(row) for row in measure(graph, graph.data)]
     return [dict(row) for row in Sample.of(graph).measure()]

@@ -9,14 +9,14 @@ from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.rows import mapped_graph
-from lgdgcn.large.view import LargeGraph
+from lgdgcn.large.view import GraphView
 from lgdgcn.runs.finished import FinishedRun
 from lgdgcn.runtime import available_memory
 
 __all__ = ["large_graph"]
 
 
-def large_graph(finished: FinishedRun, source: GraphSource | None = None) -> LargeGraph | None:
+def large_graph(finished: FinishedRun, source: GraphSource | None = None) -> GraphView | None:
     """The graph of a run, or another one, if it is not to be read whole; else ``None``.
 
     So is a packed graph of a model that was trained in batches, or one that does not fit.
@@ -47,7 +47,7 @@ def large_graph(finished: FinishedRun, source: GraphSource | None = None) -> Lar
     packed.check_text()
     packed.check_hashes()  # all of it is used, and no index is looked at again
     own = source is finished.source
-    graph = LargeGraph(packed, finished.trained, make_split=own and packed.y is not None)
+    graph = GraphView.mapped(finished.trained, packed, make_split=own and packed.y is not None)
     if own:
         _check_same(finished, packed)
     return graph

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from torch_geometric.data import Data
-
 from lgdgcn.commands.console import out as console
 from lgdgcn.commands.console import plain, print_table, print_warning, steps
 from lgdgcn.commands.large import large_graph
-from lgdgcn.large.view import GraphInMemory
+from lgdgcn.large.view import GraphView
 from lgdgcn.metrics.controls import Row, measure
 from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.metrics.sampled import Sample
@@ -27,15 +25,13 @@ def measure_run(run: Path, out: Path | None, *, device: str) -> None:
     finished = open_run(run, device)
     own = Run.open(run).measures
     target = finished.target(out or own, own)
-    graph = large_graph(finished) or finished.data
+    graph = large_graph(finished) or GraphView.in_memory(finished.trained, finished.data)
     note = None
     with steps() as progress:
         progress("measures")
-        if isinstance(graph, Data) and graph.x.size(0) <= MOST_WHOLE:
-            rows, output = measure(finished.trained, graph), finished.trained(graph)
+        if graph.packed is None and graph.rows.num_nodes <= MOST_WHOLE:
+            rows, output = measure(graph, graph.data), graph(graph.data)
         else:
-            if isinstance(graph, Data):
-                graph = GraphInMemory(finished.trained, graph)
             sample = Sample.of(graph)
             rows, output, note = sample.measure(), sample.output(), sample.note
     write_json(target, rows)

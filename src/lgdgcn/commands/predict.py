@@ -63,7 +63,7 @@ def predict(
     large = large_graph(finished, source)
     files = Run.open(run)
     if out is None:
-        many = large is not None and large.packed.num_nodes >= MANY
+        many = large is not None and large.rows.num_nodes >= MANY
         out = files.predictions.with_suffix(large_format() if many else CSV)
         if many and out.suffix == CSV:
             said = "written as CSV, as Parquet needs pyarrow (pip install 'lgdgcn[parquet]')"

@@ -49,8 +49,8 @@ from lgdgcn.large.rows import rows_scaling
 from lgdgcn.metrics import headline
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS, NodeOutput
-from lgdgcn.runs.checkpoint import Checkpoint
-from lgdgcn.runs.files import check_same, read_config
+from lgdgcn.runs.checkpoint import Checkpoint, check_same
+from lgdgcn.runs.files import read_config
 from lgdgcn.runs.finished import finished_result, lost_to
 from lgdgcn.runs.fit import fit, summary
 from lgdgcn.runs.folder import Run

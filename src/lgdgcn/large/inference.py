@@ -38,11 +38,13 @@ class UnitTable:
     """What a network says of every node of a graph.
 
     Attributes:
+        graph: The graph, as the network reads it.
         network: The network.
         units: The units of the last layer ``[N, M * d]``, in memory or in a mapped file.
         lift: How much an agreement of two nodes in each factor speaks for it ``[M]``.
     """
 
+    graph: GraphRows
     network: ClassUnitGCN
     units: Tensor
     lift: Tensor
@@ -86,7 +88,7 @@ def unit_table(graph: GraphRows, network: ClassUnitGCN) -> UnitTable:
     """
     steps = NodeSteps(graph, network, structure_rows(graph, network))
     units = steps.units(steps.encoded())
-    return UnitTable(network, units, steps.lift())
+    return UnitTable(graph, network, units, steps.lift())
 
 
 _ROWS = 1 << 14  # nodes whose edges are looked at together
@@ -99,7 +101,7 @@ def depth_of(network: ClassUnitGCN) -> int:
     return votes + (0 if encoder is None else encoder.hops + len(encoder.deeper))
 
 
-def scores_without(rows: GraphRows, table: UnitTable, nodes: Tensor, factor: int) -> Tensor:
+def scores_without(table: UnitTable, nodes: Tensor, factor: int) -> Tensor:
     """Class scores of some nodes on the graph without the edges of a factor ``[n, C]``.
 
     An edge belongs to its likeliest factor. Only the nodes that have a part in the scores are
@@ -107,24 +109,24 @@ def scores_without(rows: GraphRows, table: UnitTable, nodes: Tensor, factor: int
     network with a structure all of it.
 
     Args:
-        rows: The graph, as the network reads it.
-        table: What the network says of it.
+        table: What the network says of the whole graph.
         nodes: The nodes, ascending ``[n]``.
         factor: Number of the factor, from 0.
     """
-    network = table.network
+    network, rows = table.network, table.graph
     if network.propagation_graph is None:
         near = around(rows.row_ptr, rows.column, nodes, depth_of(network) + 1)
     else:  # latent neighbours may be anywhere, and are found anew
         near = torch.arange(rows.num_nodes)
-    found = unit_table(_without(rows, table, near, factor), network)
+    found = unit_table(_without(table, near, factor), network)
     return found.logits(found.rows(torch.searchsorted(near, nodes)))
 
 
-def _without(rows: GraphRows, table: UnitTable, nodes: Tensor, factor: int) -> GraphRows:
+def _without(table: UnitTable, nodes: Tensor, factor: int) -> GraphRows:
     """The graph of some nodes without the edges of a factor, its neighbours in a mapped file."""
+    rows = table.graph
     degree, kind = [], np.int32 if len(nodes) < 2**31 else np.int64
-    scale = 1.0 if rows.weight is None else _mean_weight(rows, table, factor)
+    scale = 1.0 if rows.weight is None else _mean_weight(table, factor)
     weights: list[Tensor] = []
     with tempfile.TemporaryFile(dir=Path(tempfile.gettempdir())) as file:
         for some in torch.split(nodes, _ROWS):
@@ -158,9 +160,9 @@ def _mapped(file: BinaryIO, kind: Any) -> Tensor:
     return torch.from_numpy(np.memmap(file, kind, "r+"))
 
 
-def _mean_weight(rows: GraphRows, table: UnitTable, factor: int) -> float:
+def _mean_weight(table: UnitTable, factor: int) -> float:
     """Mean weight of the edges of all other factors, which a network divides weights by."""
-    total, count = 0.0, 0
+    rows, total, count = table.graph, 0.0, 0
     assert rows.weight is not None
     for low, high in pairwise(row_ranges(rows.row_ptr.numpy(), table.units.size(1))):
         ends = rows.edges(low, high)

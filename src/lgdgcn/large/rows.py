@@ -35,7 +35,9 @@ from lgdgcn.train.trained import prepared
 
 __all__ = [
     "GraphRows",
+    "as_tensor",
     "feature_rows",
+    "mapped_data",
     "mapped_graph",
     "mapped_labels",
     "mapped_rows",
@@ -227,23 +229,36 @@ _UNKNOWN = 255  # in a row of label sets
 
 
 def mapped_graph(packed: PackedGraph) -> Data:
-    """Return a graph whose labels, splits, features and neighbours are in mapped files.
-
-    It has no ``edge_index``; its ``rows`` (:class:`~lgdgcn.large.rows.GraphRows`) stand for
-    it. Sparse features and the weights of edges are read.
+    """Return a packed graph to train on, whose arrays stay mapped files.
 
     Raises:
         InputError: It has no features or no labels.
     """
-    y, masks = mapped_labels(packed, make_split=packed.y is not None)
-    if not any(len(piece) for piece in label_pieces(y)):
+    graph = mapped_data(packed, make_split=packed.y is not None)
+    if not any(len(piece) for piece in label_pieces(graph.y)):
         raise InputError(f"{packed.folder} has no labels; training needs some")
-    x, rows = mapped_rows(packed)
-    classes = packed.classes
-    check_trainable(y, classes, masks)
-    graph = Data(x=x, y=y, classes=classes, **masks)
-    graph.rows = rows
+    masks = {f"{name}_mask": graph[f"{name}_mask"] for name in SPLITS}
+    check_trainable(graph.y, graph.classes, masks)
     graph.own_fingerprint = cache(lambda: _fingerprint(packed, graph))
+    return graph
+
+
+def mapped_data(packed: PackedGraph, *, make_split: bool) -> Data:
+    """Return a graph whose labels, splits, features and neighbours are in mapped files.
+
+    It has no ``edge_index``; its ``rows`` (:class:`GraphRows`) stand for it. Sparse features and
+    the weights of edges are read.
+
+    Args:
+        packed: The graph.
+        make_split: Whether labelled nodes are split where no split was given, with a warning.
+
+    Raises:
+        InputError: It has no features.
+    """
+    y, masks = mapped_labels(packed, make_split)
+    x, rows = mapped_rows(packed)
+    graph = Data(x=x, y=y, classes=packed.classes, rows=rows, **masks)
     if packed.manifest.feature_names:
         graph.feature_names = list(packed.manifest.feature_names)
     if packed.encoding is not None:
@@ -292,11 +307,11 @@ def mapped_rows(packed: PackedGraph) -> tuple[Tensor, GraphRows]:
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     weight = None
     if packed.weight is not None:  # of mean 1, as the weight of the loop at every node is
-        weight = _tensor(packed.weight).to(dtype)
+        weight = as_tensor(packed.weight).to(dtype)
         weight = weight / weight.mean()
     return x, GraphRows(
-        _tensor(packed.row_ptr),
-        _tensor(packed.column),
+        as_tensor(packed.row_ptr),
+        as_tensor(packed.column),
         weight,
         lambda nodes: feature_rows(x, nodes).to(dtype),
         packed.num_features,
@@ -345,15 +360,15 @@ def _fingerprint(packed: PackedGraph, graph: Data) -> str:
 def _features(packed: PackedGraph) -> Tensor:
     """Features ``[N, F]``: a mapped matrix, or a sparse one in memory."""
     if packed.x is not None:
-        return _tensor(packed.x)
+        return as_tensor(packed.x)
     if packed.x_csr is None:
         raise InputError(f"{packed.folder} has no features; pack it with some")
-    row_ptr, column, value = (_tensor(part) for part in packed.x_csr)
+    row_ptr, column, value = (as_tensor(part) for part in packed.x_csr)
     size = (packed.num_nodes, packed.num_features)
     return csr_tensor(row_ptr.long(), column.long(), value.float(), size)
 
 
-def _tensor(array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> Tensor:
+def as_tensor(array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> Tensor:
     """The same numbers as a tensor, which nobody writes to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that it cannot be written to

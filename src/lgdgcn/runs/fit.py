@@ -16,8 +16,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import DivergedError, StoppedError
 from lgdgcn.models import MODELS
-from lgdgcn.runs.checkpoint import Checkpoint
-from lgdgcn.runs.files import check_same
+from lgdgcn.runs.checkpoint import Checkpoint, check_same
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import plain_file
@@ -132,15 +131,7 @@ def fit(
 
 
 class _Follower:
-    """Sees every epoch of a run: logs it, saves what is due, and stops where a signal asks for it.
-
-    Args:
-        trainings: All of the run; they go on from the run's checkpoint.
-        about: What must be the same in a run that goes on.
-        run: Where to log and save, if anywhere.
-        on_epoch: Told of every epoch.
-        stop: Becomes true when a signal asks to stop.
-    """
+    """Sees every epoch: logs it, saves what is due, and stops where a signal asks for it."""
 
     def __init__(
         self,
@@ -304,20 +295,12 @@ def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
     sample) are ``None`` without test nodes.
     """
     tests = [result.test for result in results if result.test is not None]
-    common = [
-        warning
-        for warning in (results[0].warnings if results else ())
-        if all(warning in result.warnings for result in results)
-    ]
+    every = [(result.seed, warning) for result in results for warning in result.warnings]
+    of_all = {text for _, text in every if all(text in result.warnings for result in results)}
+    lines = [text if text in of_all else f"seed {seed}: {text}" for seed, text in every]
     return {
         "runs": [result.as_row() for result in results],
         "mean": statistics.fmean(tests) if tests else None,
         "std": (statistics.stdev(tests) if len(tests) > 1 else 0.0) if tests else None,
-        "warnings": common
-        + [
-            f"seed {result.seed}: {warning}"
-            for result in results
-            for warning in result.warnings
-            if warning not in common
-        ],
+        "warnings": [*dict.fromkeys(sorted(lines, key=lambda line: line not in of_all))],
     }

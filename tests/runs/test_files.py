@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from lgdgcn.commands import explore, train_table
-from lgdgcn.commands.verdict import lost_to
-from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.errors import InputError
 from lgdgcn.runs.files import read_config, read_result
+from lgdgcn.runs.finished import lost_to
 
 SCORES = {"micro_f1": 0.5, "macro_f1": None}
 RUN = {"seed": 0, "val": 0.5, "test": None, "epochs": 8, "seconds": 0.1, "data": "ab"}
@@ -20,6 +19,7 @@ RUN["threshold"] = 0.3
 RUN["scores"] = {"train": SCORES, "val": SCORES, "test": SCORES}
 RESULT = {"dataset": "cora", "model": "lgdgcn", "variant": "paper", "metric": "micro_f1"}
 RESULT |= {"runs": [RUN, RUN | {"seed": 1}], "mean": 0.5, "std": None}
+RESULT["model_sha256"] = "ab"
 RESULT["warnings"] = ["the first epoch was kept"]
 RESULT["verdict"] = {"sentence": "GCN is better", "better": "gcn"}
 RESULT["factors"] = {"routing_entropy": 0.9, "edge_attribution": None}
@@ -56,14 +56,11 @@ def use(result):
     explore._scores(SimpleNamespace(result=result, best_run=best))
 
 
-def test_a_result_is_read_back(tmp_path):
-    (tmp_path / "result.json").write_text(json.dumps(RESULT))
-    assert read_result(tmp_path / "result.json") == RESULT
-    use(RESULT)
-
-
 def test_a_result_with_any_other_value_anywhere(tmp_path):
     file, refused = tmp_path / "result.json", 0
+    file.write_text(json.dumps(RESULT))
+    assert read_result(file) == RESULT
+    use(RESULT)
     paths = [path for path in places(RESULT) if path]
     for path, new in product(paths, [*ODD, ...]):
         file.write_text(json.dumps(with_value(path, new)))
@@ -86,18 +83,9 @@ def test_a_result_of_any_other_shape(tmp_path, text):
         read_result(tmp_path / "result.json")
 
 
-def test_files_that_are_not_there(tmp_path):
+@pytest.mark.parametrize("name", ["absent", "folder"])
+@pytest.mark.parametrize("read", [read_config, read_result])
+def test_files_that_are_not_there(tmp_path, name, read):
     (tmp_path / "folder").mkdir()
-    for name in ("absent", "folder"):
-        for read in (read_config, read_result):
-            with pytest.raises(InputError, match=f"{name} is damaged .* no such file"):
-                read(tmp_path / name)
-
-
-def test_a_label_that_looks_like_an_identifier_is_not_said_again(capsys):
-    said = f"{IDENTIFIER}: 4 labelled nodes have 4 classes"
-    result = RESULT | {"warnings": [said, f"seed 3: {said}", "seed 3: another"]}
-    train_table.print_results("cora", [result])
-    shown = capsys.readouterr().out
-    assert IDENTIFIER not in shown
-    assert "another" in shown
+    with pytest.raises(InputError, match=f"{name} is damaged .* no such file"):
+        read(tmp_path / name)
