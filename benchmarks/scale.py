@@ -22,8 +22,8 @@ import torch
 from graphs import write_scale_graph
 from measuring import FreshProcess, Memory, Row, answer, exponent, number, print_table
 
-from lgdgcn.commands.predict_large import write_large
-from lgdgcn.commands.table_file import large_format
+from lgdgcn.cli.predict import node_blocks
+from lgdgcn.cli.tables import write_table
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.packed import PackedGraph, is_packed
 from lgdgcn.large.rows import mapped_graph, prepared_rows
@@ -162,10 +162,10 @@ def full(graph: str, device: str) -> Row:
 
 
 def predict(graph: str, model: str, device: str) -> Row:
-    file = Path(model).with_suffix(large_format())
+    file = Path(model).with_suffix(".parquet")
     start = time.perf_counter()
     large = GraphView.mapped(TrainedModel.load(Path(model), device), PackedGraph.open(graph))
-    write_large(large, file, None, probabilities=False)
+    write_table(file, node_blocks(large, probabilities=False))
     seconds = time.perf_counter() - start
     size = file.stat().st_size
     file.unlink()

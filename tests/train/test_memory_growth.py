@@ -15,7 +15,7 @@ CHILD = """
 import sys
 import torch
 from pathlib import Path
-from lgdgcn.commands import predict_large
+from lgdgcn.cli import predict, tables
 from measuring import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data import labels
@@ -27,8 +27,8 @@ from lgdgcn.train import task
 
 hops._ENTRIES = labels._ENTRIES = rows._PIECE = task._ENTRIES = 1 << 14
 hops._IN_MEMORY = rows._SMALL = 0
-rows._LOOKED_AT = checks._ROWS = predict_large._LOOKED_AT = 1 << 12
-sampler.SCORED = predict_large._ROWS = 1 << 12
+rows._LOOKED_AT = checks._ROWS = 1 << 12
+sampler.SCORED = predict.BLOCK = 1 << 12
 sampler.EpochOrder.steps = 2
 sampler.EpochOrder.seeds = lambda self, order, step, part: order[:500].long()
 settings = Settings(variant="ours", space=False, diversity=False, latent_graph=False, epochs=1,
@@ -44,7 +44,7 @@ for folder in sys.argv[1:]:
     model = model or own
     with Memory() as prediction:
         large = view.GraphView.mapped(model, packed)
-        predict_large.write_large(large, Path(folder, "out.parquet"), None, False)
+        tables.write_table(Path(folder, "out.parquet"), predict.node_blocks(large, False))
     print(training.anonymous, prediction.anonymous, file=sys.stderr)
 """
 
