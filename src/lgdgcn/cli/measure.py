@@ -43,7 +43,7 @@ def measure(
     from lgdgcn.runs.finished import checked_target
     from lgdgcn.runs.folder import Run
     from lgdgcn.storage import write_json
-    from lgdgcn.train.sanity import usage_warning
+    from lgdgcn.train.checks import usage_warning
 
     opened, whose = open_factors(run, device)
     usual = Run.open(run).measures
