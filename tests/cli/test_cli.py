@@ -36,6 +36,8 @@ def empty_folder(tmp_path, monkeypatch):
         (["train", "cora", "--seeds", "0"], 2),
         (["train", "cora", "--features", "age"], 2),
         (["tune", "cora", "--seeds", "1"], 2),
+        (["predict", "nothing-there"], 2),
+        (["predict", ".", "--device", "gpu"], 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

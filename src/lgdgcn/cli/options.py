@@ -91,7 +91,20 @@ Model = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
 ]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of lgdgcn train.")]
+
+
+def _run(folder: Path) -> Path:
+    """Refuse a folder with nothing of a run in it."""
+    from lgdgcn.runs.files import no_run
+
+    if not any((folder / name).exists() for name in ("config.toml", "model.safetensors")):
+        raise InputError(no_run(folder))
+    return folder
+
+
+Run = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run folder of lgdgcn train.", callback=_run)
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option(
