@@ -28,6 +28,7 @@ def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
+            metavar="WHAT",
             help="table1 to table4, ours (our variant and its parts), fig-units, "
             "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, fig-ours, or all; "
             "edges (known types of edges, on two real graphs) or edges:GRAPH.",
