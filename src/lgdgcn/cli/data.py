@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lgdgcn.cli import console
+from lgdgcn.cli.libraries import load_libraries
 from lgdgcn.cli.options import Graph, GraphOptions, one_of
 from lgdgcn.data.catalogue import DATASETS, DatasetInfo, available, is_available
 from lgdgcn.errors import InputError
@@ -233,6 +234,7 @@ def _share(count: int, rows: int) -> str:
 
 def _describe(source: "GraphSource") -> None:
     """Print what a graph holds, with the split that training would use."""
+    load_libraries()
     import torch
 
     from lgdgcn.config import AUTO, auto_scaling

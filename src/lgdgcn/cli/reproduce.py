@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lgdgcn.cli import console
+from lgdgcn.cli.libraries import load_libraries
 from lgdgcn.cli.options import Device, Quiet
 from lgdgcn.errors import InputError, LGDWarning, StoppedError
 
@@ -57,6 +58,7 @@ def reproduce(
         lgdgcn reproduce table2 fig-k --device cuda --out runs/paper
     """
     console.begin(quiet=quiet)
+    load_libraries()
     from lgdgcn.runtime import check_cpu, select_device
 
     path = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
