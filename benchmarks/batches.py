@@ -17,36 +17,18 @@ from statistics import fmean, stdev
 from typing import Any
 
 import torch
-from portfolio import Recorder
+from trainings import scored
 
 from lgdgcn.config import auto_scaling, portfolio, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.metrics.attribution import edge_attribution
 from lgdgcn.storage import write_json
-from lgdgcn.train.jobs import Job, run_jobs
-from lgdgcn.train.state import Member
+from lgdgcn.training import Result, Training
 
 PLANTED = "lgd_syn_fac4"  # whose edges have known factors
 BATCH_SIZES = {PLANTED: 256, "pubmed": 4096, "amazon_photo": 1024, "tolokers": 2048}
 EPOCHS, PATIENCE = 400, 100
 FULL = "full batch"
-
-
-class AttributionRecorder(Recorder):
-    """Keeps how many edges a model attributes to the factor that made them, too."""
-
-    def on_end(self, jobs: Any, trainer: Any) -> None:
-        """Score the finished model."""
-        super().on_end(jobs, trainer)
-        [job], graph = jobs, trainer.graphs[0]
-        row = self.rows[job.group]
-        row["epochs"] = trainer.states[0].epoch
-        if graph.get("y_factor") is not None:
-            model = trainer.model(0).cpu().eval()
-            with torch.no_grad():
-                output = model.disentangle(graph.x, graph.edge_index)
-            known = output.layers[-1].edge_factors
-            row["attribution"] = edge_attribution(graph.edge_index, known, graph.y_factor)
 
 
 def train(graph: str, way: str, seed: int, file: Path) -> None:
@@ -63,11 +45,21 @@ def train(graph: str, way: str, seed: int, file: Path) -> None:
         first = portfolio("lgdgcn", multi_label=multi_label)[0]
         own = [preset("", "lgdgcn", multi_label=multi_label), auto_scaling(""), first]
     settings = resolve(*own, limits)
-    recorder, start = AttributionRecorder(), time.perf_counter()
-    run_jobs([Job("lgdgcn", Member(settings, seed), data)], torch.device("cpu"), recorder)
-    [row] = recorder.rows.values()
+    start = time.perf_counter()
+    [(result, row)] = scored([Training("lgdgcn", settings, seed, data)], torch.device("cpu"))
     row |= {"graph": graph, "way": way, "seed": seed, "steps": steps * row["epochs"]}
+    row["attribution"] = attribution(result)
     write_json(file, row | {"seconds": time.perf_counter() - start})
+
+
+@torch.no_grad()
+def attribution(result: Result) -> float | None:
+    """How many edges the model attributes to the factor that made them, where that is known."""
+    graph = result.graph
+    if graph.get("y_factor") is None:
+        return None
+    output = result.network().cpu().eval().disentangle(graph.x, graph.edge_index)
+    return edge_attribution(graph.edge_index, output.layers[-1].edge_factors, graph.y_factor)
 
 
 def report(folder: Path) -> None:

@@ -17,7 +17,6 @@ needs torch and the numerical libraries only; from a checkout that is not instal
 
 import argparse
 import json
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,13 +29,10 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.data import load
-from lgdgcn.models.population import stack
 from lgdgcn.reproduce.cells import FULL
 from lgdgcn.storage import write_json, write_text
-from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.state import EpochReport, Member
 from lgdgcn.train.targets import Targets
-from lgdgcn.train.trainer import Trainer
+from lgdgcn.training import Epoch, Training, run
 
 PRECISIONS = ("scaled", "exact")
 SEARCHED, TRAINED = range(100, 108), range(10)  # seeds
@@ -62,12 +58,11 @@ PLACES = (  # the exact inverse has a mean diagonal of about 80 on citation grap
 )
 
 
-class Book(JobObserver):
+class Book:
     """Trains what it does not know yet, and keeps the scores of every training in a file."""
 
     def __init__(self, file: Path, device: torch.device, epochs: int | None) -> None:
         self.file, self.device, self.epochs = file, device, epochs
-        self.last: dict[tuple[str, float, int], float] = {}  # validation score of the last epoch
         self.content: dict[str, Any] = {"epochs": epochs, "runs": {}}
         if file.exists():
             self.content = json.loads(file.read_text(encoding="utf-8"))
@@ -98,54 +93,43 @@ class Book(JobObserver):
         if graph is None:
             graph = self.graphs[place.graph] = load(place.graph)
         known = self.content["runs"]
-        jobs = [
-            Job("lgdgcn", Member(self.settings(place, precision, weight), seed), graph, precision)
+        trainings = [
+            Training("lgdgcn", self.settings(place, precision, weight), seed, graph)
             for weight in weights
             for seed in seeds
             if _key(place.graph, precision, weight, seed) not in known
         ]
         start = time.monotonic()
-        run_jobs(jobs, self.device, self)
-        if jobs:
-            took = time.monotonic() - start
-            print(f"{place.graph}, {precision}: {len(jobs)} trainings in {took:.0f} s", flush=True)
+        self._train(trainings)
+        if trainings:
+            text = f"{len(trainings)} trainings in {time.monotonic() - start:.0f} s"
+            print(f"{place.graph}, {precision}: {text}", flush=True)
         return {w: [known[_key(place.graph, precision, w, s)] for s in seeds] for w in weights}
 
-    def on_epoch(
-        self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
-    ) -> None:
-        """Remember the last validation score of what is finished."""
-        for report in reports:
-            if report.finished and not report.diverged:
-                metric = trainer.tasks[report.index].metric
-                score = report.metrics[f"val_{metric}"]
-                self.last[_name(jobs[report.index])] = math.nan if score is None else score
+    def _train(self, trainings: Sequence[Training]) -> None:
+        """Train; score the best weights of every training and store them."""
+        last: dict[Training, Epoch] = {}
 
-    @torch.no_grad()
-    def on_end(self, jobs: Sequence[Job], trainer: Trainer) -> None:
-        """Score the best weights of every training and store them."""
-        network = stack([trainer.model(index) for index in range(len(jobs))]).eval()
-        graph = trainer.graphs[0]
-        logits = network(graph.x, graph.edge_index)
-        for index, job in enumerate(jobs):
-            task, state = trainer.tasks[index], trainer.states[index]
+        def on_epoch(epochs: Sequence[Epoch]) -> None:
+            last.update({epoch.training: epoch for epoch in epochs})
+
+        for result in run(trainings, self.device, on_epoch):
+            if result.state is None:
+                raise result.error
+            one, state, task, graph = result.training, result.state, result.task, result.graph
             guess = task.constant_score(Targets.of([graph], "val_mask"))
+            with torch.no_grad():
+                logits = result.network().eval()(graph.x, graph.edge_index)
             val, test = (
-                next(iter(task.scores(logits[index], graph.y, graph[f"{split}_mask"]).values()))
+                next(iter(task.scores(logits, graph.y, graph[f"{split}_mask"]).values()))
                 for split in ("val", "test")
             )
-            run = {"val": val, "test": test, "epochs": state.epoch, "best_epoch": state.best_epoch,
-                   "last_val": self.last.get(_name(job)), "guess": guess,
-                   "diverged": state.diverged}  # fmt: skip
-            settings, graph_name = job.member.settings, job.graph.name
-            key = (graph_name, settings.precision, settings.lambda_space, job.member.seed)
-            self.content["runs"][_key(*key)] = run
-        write_json(self.file, self.content)
-
-
-def _name(job: Job) -> tuple[str, float, int]:
-    settings = job.member.settings
-    return settings.precision, settings.lambda_space, job.member.seed
+            last_val = last[one].metrics[f"val_{task.metric}"]
+            key = _key(one.graph.name, one.settings.precision, one.settings.lambda_space, one.seed)
+            self.content["runs"][key] = {
+                "val": val, "test": test, "epochs": state.epoch, "best_epoch": state.best_epoch,
+                "last_val": last_val, "guess": guess, "diverged": state.diverged}  # fmt: skip
+            write_json(self.file, self.content)
 
 
 def _key(graph: str, precision: str, weight: float, seed: int) -> str:

@@ -44,11 +44,11 @@ def batches(device: str) -> None:
 
     from lgdgcn.config import Settings
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.large.batch_trainer import BatchTrainer
-    from lgdgcn.large.graph_rows import prepared_rows
-    from lgdgcn.large.mapped import mapped_graph
-    from lgdgcn.train.state import Member
+    from lgdgcn.large.rows import mapped_graph, prepared_rows
+    from lgdgcn.large.sampler import NeighbourLoader
+    from lgdgcn.train.population import Member
     from lgdgcn.train.trained import TrainedModel
+    from lgdgcn.train.trainer import Trainer
 
     plain = {"variant": "ours", "space": False, "diversity": False, "latent_graph": False}
     encoder = {"encoder_channels": 8, "hops": 2, "hop_weights": "learned", "iterations": 0}
@@ -82,8 +82,8 @@ def batches(device: str) -> None:
                 )
 
                 def train(on: str, epochs: int, state=None, graph=graph, own=own):
-                    rows = prepared_rows(graph, own)
-                    trainer = BatchTrainer(rows, Member(own, 3), "lgdgcn", state, device=on)
+                    loader = NeighbourLoader(prepared_rows(graph, own), own, on)
+                    trainer = Trainer(loader, [Member(own, 3)], "lgdgcn", [state])
                     losses = [r.metrics["total"] for _ in range(epochs) for r in trainer.epoch()]
                     return trainer, losses
 
@@ -185,7 +185,7 @@ def large(device: str) -> None:
     from scale import measure
 
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.large.large_graph import LargeGraph
+    from lgdgcn.large.view import GraphView
     from lgdgcn.train.trained import TrainedModel
 
     with tempfile.TemporaryDirectory() as place:
@@ -194,8 +194,8 @@ def large(device: str) -> None:
         found = measure("epoch", graph, model=model, batch_size=8192, device=device)
         print(f"epoch: {json.dumps(found)}")
         start = time.perf_counter()
-        large = LargeGraph(PackedGraph.open(graph), TrainedModel.load(Path(model), device))
-        logits = large.output(torch.arange(large.packed.num_nodes)).logits
+        large = GraphView.mapped(TrainedModel.load(Path(model), device), PackedGraph.open(graph))
+        logits = large.output(torch.arange(large.rows.num_nodes)).logits
         assert bool(logits.isfinite().all())
         print(f"predict: {logits.size(0)} nodes in {time.perf_counter() - start:.2f} s")
 

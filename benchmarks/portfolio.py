@@ -12,9 +12,8 @@ without it is judged on it. ``$LGDGCN_DATA`` says where the graphs are.
 
 import argparse
 import json
-import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
@@ -23,21 +22,16 @@ from typing import Any
 
 import torch
 from torch_geometric.data import Data
+from trainings import Row, in_workers, scored, source_of
 
 import lgdgcn
 from lgdgcn.config import auto_scaling, preset, resolve
-from lgdgcn.data.source import GraphSource
-from lgdgcn.runtime import keep_freed_memory
 from lgdgcn.storage import write_text
-from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.state import EpochReport, Member
-from lgdgcn.train.trained import TrainedModel, feature_names
-from lgdgcn.train.trainer import Trainer
+from lgdgcn.training import Training
 
 LARGE = ("tolokers", "flickr", "pubmed", "dblp_full", "blogcatalog", "amazon_photo", "actor")
 SMALL = ("citeseer", "cora", "chameleon_filtered", "wisconsin")
 SETS = ("ppi_multilabel", "synthetic")
-CITATIONS = ("cora", "citeseer", "pubmed")  # random splits, as their standard one is only one
 GRAPHS = (*LARGE, *SMALL, *SETS)
 MODELS = ("lgdgcn", "mlp", "gcn", "appnp", "grand")
 LARGEST = {"lgdgcn": 12}  # members of a portfolio; baselines have 4
@@ -50,7 +44,6 @@ JUDGED = (50, 150, 300)  # epochs after which validation scores are written down
 KEPT = (8, 4, 1)  # members that go on then; lgdgcn.search.portfolio.ROUNDS is quicker
 
 Entry = dict[str, Any]
-Row = dict[str, Any]
 PLAIN: Entry = {"views": 1, "drop_nodes": 0.0, "lambda_consistency": 0.0}
 CONSISTENT: Entry = {"views": 2, "drop_nodes": 0.5, "lambda_consistency": 1.0,
                      "consistency_warmup": 50}  # fmt: skip
@@ -130,52 +123,6 @@ def held(model: str, architecture: Entry) -> list[Entry]:
             for one in HELD]  # fmt: skip
 
 
-class Recorder(JobObserver):
-    """Writes down validation scores after each round, and test scores in the end."""
-
-    def __init__(self) -> None:
-        self.best: dict[Any, list[float]] = {}
-        self.rows: dict[Any, Row] = {}
-
-    def on_epoch(
-        self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
-    ) -> None:
-        """Keep the best score so far."""
-        for report in reports:
-            best = self.best.setdefault(jobs[report.index].group, [])
-            if report.diverged is None:
-                best.append(trainer.states[report.index].best_score)
-
-    def on_restart(self, jobs: Sequence[Job]) -> None:
-        """Forget what was seen of trainings that begin again."""
-        for job in jobs:
-            self.best.pop(job.group, None)
-
-    def on_end(self, jobs: Sequence[Job], trainer: Trainer) -> None:
-        """Score the kept weights on the test nodes."""
-        for index, job in enumerate(jobs):
-            job.done = True
-            best = self.best.get(job.group, [])  # none where it was finished before
-            state, task = trainer.states[index], trainer.tasks[index]
-            row = self.rows[job.group] = {"val": None, "test": None, "seconds": state.seconds}
-            row["rounds"] = [best[min(end, len(best)) - 1] if best else None for end in JUDGED]
-            if state.diverged or not state.epoch:
-                continue
-            graph = trainer.graphs[index]
-            names = list(getattr(job.graph, "classes", range(task.outputs)))
-            model = TrainedModel(job.model, trainer.model(index), job.member.settings, task, names,
-                                 job.graph.x.size(1), feature_names(job.graph))  # fmt: skip
-            logits = model.run(graph).logits
-            task = task.tuned(logits, graph.y, graph.val_mask)
-            score = task.scores(logits, graph.y, graph.test_mask)
-            row |= {"val": state.best_score, "test": next(iter(score.values()))}
-
-
-def source_of(name: str) -> GraphSource:
-    """A development graph, with random splits where there is only one other."""
-    return GraphSource(name, split="random" if name in CITATIONS else "standard")
-
-
 @lru_cache(maxsize=1)
 def _graphs(name: str) -> list[Data]:
     return [source_of(name).load(split) for split in range(2 if name in LARGE else 3)]
@@ -192,14 +139,15 @@ def train(task: tuple[str, str, int], folder: Path, device: str, end: float) -> 
     architecture = architectures(model, multi_label)[number]
     base = preset("", model, multi_label=multi_label)
     limits = {"epochs": JUDGED[-1], "patience": 10_000}
-    recorder, jobs = Recorder(), []
+    places = {}
     for variant, entry in enumerate(held(model, architecture)):
         settings = resolve(base, auto_scaling(""), architecture, entry, limits)
         for split, graph in enumerate(data):
-            jobs.append(Job(model, Member(settings, split), graph, None, (variant, split)))
-    run_jobs(jobs, torch.device(device), recorder)
-    found = [{"entry": [number, variant], "split": split, **row}
-             for (variant, split), row in sorted(recorder.rows.items())]  # fmt: skip
+            training = Training(model, settings, split, graph)
+            places[training] = {"entry": [number, variant], "split": split}
+    trained = {result.training: row
+               for result, row in scored(list(places), torch.device(device), JUDGED)}  # fmt: skip
+    found = [{**place, **trained[training]} for training, place in places.items()]
     write_text(file, json.dumps(found))
     return file.stem
 
@@ -352,14 +300,6 @@ def as_toml(found: dict[str, dict[str, list[Entry]]]) -> str:
             lines += [f"[[{name}]]  # {entry['kind']}"]
             lines += [f"{k} = {json.dumps(v)}" for k, v in entry.items() if k != "kind"] + [""]
     return "\n".join(lines)
-
-
-def in_workers(run: Callable[[Any], str], tasks: Iterable[Any], workers: int) -> None:
-    """Do tasks in so many processes; print what each answers as it is done."""
-    with multiprocessing.get_context("spawn").Pool(workers, keep_freed_memory) as pool:
-        for done in pool.imap_unordered(run, tasks):
-            if done:
-                print(done, flush=True)
 
 
 def main() -> None:

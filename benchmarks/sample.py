@@ -14,14 +14,13 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import torch
-from portfolio import Recorder, source_of
 from suite import MEASURED, candidates_of
+from trainings import scored, source_of
 
 from lgdgcn.search.portfolio import choose_each
 from lgdgcn.search.sample import search_sample
 from lgdgcn.storage import write_json
-from lgdgcn.train.jobs import Job, run_jobs
-from lgdgcn.train.state import Member
+from lgdgcn.training import Training
 
 
 def train(graph: str, split: int, nodes: int, file: Path) -> None:
@@ -30,11 +29,11 @@ def train(graph: str, split: int, nodes: int, file: Path) -> None:
     candidates = candidates_of(graph, "lgdgcn", data.y.dim() == 2)
     sample = search_sample(data, split, nodes)
     [choice] = choose_each(candidates, [sample], [split], device)
-    recorder = Recorder()
-    job = Job(choice.best.model, Member(choice.best.settings, split), data, group=split)
-    run_jobs([job], device, recorder)
+    [(_, trained)] = scored(
+        [Training(choice.best.model, choice.best.settings, split, data)], device
+    )
     row = {"graph": graph, "split": split, "number": choice.number, "nodes": sample.num_nodes}
-    write_json(file, row | {"seconds": choice.seconds, "test": recorder.rows[split]["test"]})
+    write_json(file, row | {"seconds": choice.seconds, "test": trained["test"]})
 
 
 def report(folder: Path) -> None:

@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from portfolio import GRAPHS, MODELS, RESULT, Recorder, in_workers, section, source_of
+from portfolio import GRAPHS, MODELS, RESULT, section
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from trainings import in_workers, scored, source_of
 
 from lgdgcn.config import auto_scaling, default_variant, preset, resolve
 from lgdgcn.search.portfolio import ROUNDS, Candidate, choose_each
 from lgdgcn.storage import write_text
-from lgdgcn.train.jobs import Job, run_jobs
-from lgdgcn.train.state import Member
+from lgdgcn.training import Training
 
 SPLITS = 5
 UNTUNED = "untuned"  # our default settings, without a search
@@ -62,12 +62,12 @@ def train(task: tuple[str, str], folder: Path, device: str, end: float, splits: 
     candidates = candidates_of(graph, model, data[0].y.dim() == 2)
     choices = choose_each(candidates, data, range(splits), where)
     searched = time.monotonic() - start
-    recorder, jobs = Recorder(), []
+    trainings = []
     for split, (choice, one) in enumerate(zip(choices, data, strict=True)):
-        member = Member(choice.best.settings, split)
-        jobs.append(Job(choice.best.model, member, one, choice.number, split, choice.state))
-    run_jobs(jobs, where, recorder)
-    rows = [{"split": split, "number": choice.number, **recorder.rows[split]}
+        best = choice.best
+        trainings.append(Training(best.model, best.settings, split, one, choice.state))
+    trained = {result.training.seed: row for result, row in scored(trainings, where)}
+    rows = [{"split": split, "number": choice.number, **trained[split]}
             for split, choice in enumerate(choices)]  # fmt: skip
     seconds = [round(searched, 1), round(time.monotonic() - start, 1)]
     found = {"rows": rows, "seconds": seconds, "device": where.type}

@@ -53,10 +53,10 @@ from lgdgcn.search.factors import FOUND, find_factors
 from lgdgcn.search.portfolio import Candidate, choose_settings
 from lgdgcn.storage import check_target, write_text
 from lgdgcn.tensor_file import refuse_foreign
-from lgdgcn.train.run import Epoch
-from lgdgcn.train.sanity import usage_warning
+from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
 from lgdgcn.train.trained import TrainedModel
+from lgdgcn.training import Epoch
 
 if TYPE_CHECKING:
     from lgdgcn.edges import EdgeReasons
@@ -123,7 +123,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
               ``"30s"`` or ``"5m"``, by default ``"1m"``; ``"none"`` takes the first. What is given
               here is kept by all, and only ``"ours"`` has a portfolio.
             * ``callbacks``: Functions that are called after every epoch with an
-              :class:`~lgdgcn.train.state.EpochReport`.
+              :class:`~lgdgcn.train.population.EpochReport`.
 
     Attributes:
         classes_: Original class or label names.

@@ -161,10 +161,8 @@ def _header(path: Path, payload: bytes) -> dict[str, str]:
         header = {key: found.get(key) for key in ("lgdgcn", "sha256")}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged, or was not written by lgdgcn") from error
-    if not isinstance(header["lgdgcn"], str):
-        raise CheckpointError(f"{path} was not written by lgdgcn: no description in it")
-    if not isinstance(header["sha256"], str):
-        raise CheckpointError(f"{path} was written by an earlier version of lgdgcn: train again")
+    if not all(isinstance(text, str) for text in header.values()):
+        raise CheckpointError(f"{path} was not written by this version of lgdgcn")
     return header
 
 

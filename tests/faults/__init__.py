@@ -1,6 +1,6 @@
 """One promise, one test: what each bad input and each fault gets, by its number.
 
-``pytest tests/faults -k fault_24`` runs the test of fault 24; its docstring says the promise and,
+``pytest tests -k fault_24`` runs the test of fault 24; its docstring says the promise and,
 after "In part:", what is not kept. The table is checked by ``test_table.py``.
 
 ====  =========  =====================
@@ -29,18 +29,18 @@ after "In part:", what is not kept. The table is checked by ``test_table.py``.
   21  in part    test_numerics
   22  whole      test_numerics
   23  whole      test_numerics
-  24  whole      test_process_and_disk
+  24  whole      runs.test_interrupted
   25  whole      test_process_and_disk
   26  whole      test_process_and_disk
-  27  in part    test_process_and_disk
+  27  in part    runs.test_interrupted
   28  whole      test_process_and_disk
-  29  whole      test_process_and_disk
-  30  whole      test_process_and_disk
+  29  whole      runs.test_interrupted
+  30  whole      runs.test_interrupted
   31  whole      test_process_and_disk
   32  whole      test_process_and_disk
   33  whole      test_process_and_disk
   34  whole      test_process_and_disk
-  35  in part    test_process_and_disk
+  35  whole      train.test_ranks
   36  whole      test_security
   37  whole      test_security
   38  in part    test_security

@@ -16,7 +16,7 @@ from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.models import build
 from lgdgcn.reproduce import runs
 from lgdgcn.reproduce.results import Results
-from lgdgcn.reproduce.runs import architecture, merged, train_cells
+from lgdgcn.reproduce.runs import merged, train_cells
 from lgdgcn.runs.fit import fit
 from lgdgcn.runs.folder import only_process
 from lgdgcn.runtime import StopRequest
@@ -41,7 +41,7 @@ def populations(monkeypatch):
             sizes.append(len(members))
             super().__init__(graphs, members, *rest)
 
-    monkeypatch.setattr("lgdgcn.train.jobs.Trainer", Counted)
+    monkeypatch.setattr("lgdgcn.training.Trainer", Counted)
     return sizes
 
 
@@ -210,7 +210,7 @@ def test_too_little_memory_means_smaller_populations(results, monkeypatch):
                 raise torch.OutOfMemoryError
             super().__init__(graphs, members, *rest)
 
-    monkeypatch.setattr("lgdgcn.train.jobs.Trainer", Greedy)
+    monkeypatch.setattr("lgdgcn.training.Trainer", Greedy)
     assert train_cells([cell(seeds=(0, 1, 2, 3, 4))], results, CPU) == 5
 
 
@@ -222,13 +222,6 @@ def test_one_process_at_a_time(results):
         f"{cell().key}.json",
         "run.lock",
     ]
-
-
-def test_the_architecture_is_what_a_population_shares():
-    one = cell()
-    assert architecture(cell(lr=0.1, k=7, lambda_space=0.0, epochs=9)) == architecture(one)
-    assert architecture(cell(num_layers=2)) != architecture(one)
-    assert architecture(replace(one, split="random")) != architecture(one)
 
 
 def test_equal_cells_become_one_with_all_seeds():

@@ -23,6 +23,7 @@ from lgdgcn.search.factors import (
     hold_back_edges,
     least_factors,
 )
+from lgdgcn.training import run
 
 CPU = torch.device("cpu")
 
@@ -186,19 +187,20 @@ def test_hidden_labels_have_no_part_and_the_same_is_found_again(planted):
 def test_models_never_see_held_out_edges(planted, monkeypatch):
     seen = []
 
-    def run_jobs(jobs, device, observer):
-        seen.extend(jobs)
+    def watched(trainings, device, on_epoch):
+        seen.extend(trainings)
+        return run(trainings, device, on_epoch)
 
-    monkeypatch.setattr(auto_factors, "run_jobs", run_jobs)
-    find(planted, seed=3)
+    monkeypatch.setattr(auto_factors, "run", watched)
+    find(planted, auto(2), seed=3)
     kept, held = hold_back_edges(planted.edge_index, 0.1, 3)
     assert len(seen) == 12
-    assert {job.member.seed for job in seen} == {3, 4, 5}
-    for job in seen:
-        assert torch.equal(job.graph.edge_index, kept)
-        assert not job.graph.x.to_dense()[held[0], held[1]].any()  # its features are the edges
-        assert not (job.graph.val_mask | job.graph.test_mask).any()
-        assert torch.equal(job.graph.train_mask, planted.train_mask)
+    assert {one.seed for one in seen} == {3, 4, 5}
+    for one in seen:
+        assert torch.equal(one.graph.edge_index, kept)
+        assert not one.graph.x.to_dense()[held[0], held[1]].any()  # its features are the edges
+        assert not (one.graph.val_mask | one.graph.test_mask).any()
+        assert torch.equal(one.graph.train_mask, planted.train_mask)
 
 
 def test_one_label_per_node_is_one_factor_of_all_classes():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lgdgcn.errors import CheckpointError, LGDWarning
-from lgdgcn.runs.files import check_same, differences
+from lgdgcn.runs.checkpoint import check_same, differences
 
 
 def test_differences():
@@ -58,11 +58,3 @@ def test_check_same():
 def test_check_same_misses_nothing():
     with pytest.raises(CheckpointError, match=r'data: \(absent\) -> "abc"'):
         check_same({"config": {}}, {"config": {}, "data": "abc"})
-
-
-@pytest.mark.parametrize("table", ["config", "settings"])
-def test_a_setting_that_came_later_had_its_default(table):
-    old = {table: {"lr": 0.01, "views": 4}}
-    check_same(old, {table: {"lr": 0.01, "views": 4, "weight_average": 0.0}})
-    with pytest.raises(CheckpointError, match=rf"{table}\.weight_average: 0\.0 -> 0\.9"):
-        check_same(old, {table: {"lr": 0.01, "views": 4, "weight_average": 0.9}})

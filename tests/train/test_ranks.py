@@ -31,7 +31,7 @@ ranks = Ranks.start(torch.device("cpu"))
 found = {}
 trainer, reports = trained(SETTINGS, canonical_graph(), EPOCHS)
 found["losses"] = [report.metrics for report in reports]
-found["steps"] = trainer.deal.steps
+found["steps"] = trainer.loader.num_steps
 ranks.check_same({"version": 1, "graph": "a"})
 try:
     ranks.check_same({"version": 1, "graph": ranks.rank})
@@ -151,7 +151,8 @@ def test_ranks_wait_for_the_first_as_long_as_it_gives_signs_of_life(monkeypatch)
         other._wait_for_first(store, "third")
 
 
-def test_a_rank_that_is_killed_loses_nothing(tmp_path):
+def test_fault_35_a_rank_that_is_killed_loses_nothing(tmp_path):
+    """A killed rank is started again by torchrun and resumes; only the first one writes."""
     graph = "synthetic:nodes=300"
     command = ["-m", "lgdgcn", "train", graph, "--epochs", "40", "--batch-size", "100"]
     command += ["--set", "batch_parts=2", "--set", "checkpoint_every=4", "--device", "cpu"]

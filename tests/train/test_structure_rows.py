@@ -6,15 +6,16 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
-from lgdgcn.large import hop_table, structure_rows
-from lgdgcn.large.batch_trainer import BatchTrainer
-from lgdgcn.large.graph_rows import GraphRows, prepared_rows
-from lgdgcn.large.mapped import mapped_graph
-from lgdgcn.large.unit_table import unit_table
+from lgdgcn.large import hops
+from lgdgcn.large.inference import unit_table
+from lgdgcn.large.rows import GraphRows, mapped_graph, prepared_rows
+from lgdgcn.large.sampler import NeighbourLoader
+from lgdgcn.large.structure import joined_rows, structure_rows
 from lgdgcn.models import build
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.trainer import Trainer
 from literal import structure as literal
 from literal.seeds import seeds
 from train.test_batch_trainer import (
@@ -32,11 +33,11 @@ FEW = 14
 @pytest.fixture(params=["memory", "files"])
 def _small_pieces(request, monkeypatch, tmp_path):
     """Every table and graph is made in many pieces, in memory or in mapped files."""
-    monkeypatch.setattr(hop_table, "_ENTRIES", 16)
-    monkeypatch.setattr(structure_rows, "_EDGES", 5)
-    monkeypatch.setattr(structure_rows, "_LISTED", 9)
+    monkeypatch.setattr(hops, "_ENTRIES", 16)
+    monkeypatch.setattr("lgdgcn.large.structure._EDGES", 5)
+    monkeypatch.setattr("lgdgcn.large.structure._LISTED", 9)
     if request.param == "files":
-        monkeypatch.setattr(hop_table, "_IN_MEMORY", 0)
+        monkeypatch.setattr(hops, "_IN_MEMORY", 0)
         monkeypatch.setenv("TMPDIR", str(tmp_path))
 
 
@@ -71,7 +72,7 @@ def test_equals_the_literal_loop(seed, is_local, k):
     points = torch.randint(0, 4, (FEW, 2), generator=generator).tolist()  # some are the same
     listed = literal.nearest(points, k)
     graph = GraphRows.of(data)
-    found = structure_rows.joined_rows(graph, parts, torch.tensor(listed) if k else None, 0.6)
+    found = joined_rows(graph, parts, torch.tensor(listed) if k else None, 0.6)
     pairs = data.edge_index.T.tolist()
     agreement = [1.0 if parts is None else float(parts[a] @ parts[b]) for a, b in pairs]
     want = literal.structured(pairs, agreement, listed, 0.6)
@@ -85,7 +86,7 @@ def test_equals_the_literal_loop(seed, is_local, k):
 def test_a_node_that_lists_itself_has_no_neighbour_there():
     data = small_graph(0)
     itself = torch.arange(FEW).unsqueeze(1).expand(FEW, 2)
-    found = structure_rows.joined_rows(GraphRows.of(data), None, itself, 0.6)
+    found = joined_rows(GraphRows.of(data), None, itself, 0.6)
     assert found.num_edges == data.edge_index.size(1)
 
 
@@ -111,7 +112,7 @@ def test_found_of_tables_as_of_the_whole_graph(structure, weighted, multi_label)
     expected = torch.zeros(NODES, NODES, dtype=torch.float64)
     expected.index_put_((row, column), value, accumulate=True)
     graph = GraphRows.of(data)
-    assert_close(dense(structure_rows.structure_rows(graph, model)), expected)
+    assert_close(dense(structure_rows(graph, model)), expected)
     with torch.no_grad():
         output = whole.disentangle(data.x, data.edge_index)
     table = unit_table(graph, model)
@@ -124,7 +125,7 @@ def test_more_neighbours_than_nodes_and_a_single_node():
     for nodes in (1, 2):
         edges = torch.tensor([[0, 1], [1, 0]])[:, : 2 * (nodes - 1)]
         data = Data(x=torch.rand(nodes, 6, dtype=torch.float64), edge_index=edges)
-        found = structure_rows.structure_rows(GraphRows.of(data), model_of("both"))
+        found = structure_rows(GraphRows.of(data), model_of("both"))
         assert found.num_edges == edges.size(1)
         assert bool(found.weight.isfinite().all())
 
@@ -132,17 +133,19 @@ def test_more_neighbours_than_nodes_and_a_single_node():
 def test_nothing_is_found_where_nothing_is_propagated():
     graph = GraphRows.of(graph_of(0))
     alone = model_of("both", hops=0, encoder_layers=1)
-    assert structure_rows.structure_rows(graph, alone) is graph
-    assert structure_rows.structure_rows(graph, model_of("none")) is graph
+    assert structure_rows(graph, alone) is graph
+    assert structure_rows(graph, model_of("none")) is graph
 
 
 def test_the_first_epochs_have_plain_edges():
     settings, data = Settings(**{**STRUCTURE.as_dict(), "refresh_every": 3}), canonical_graph()
     trainer, _ = trained(settings, data, 2)
-    assert trainer._source.now.along is trainer.rows
+    assert trainer.loader.source.now.along is trainer.loader.rows
     trainer.epoch()
-    assert trainer._source.now.along.num_edges > trainer.rows.num_edges
-    assert trainer._source.now.graph is trainer.rows  # along which votes and the edge loss go
+    assert trainer.loader.source.now.along.num_edges > trainer.loader.rows.num_edges
+    assert (
+        trainer.loader.source.now.graph is trainer.loader.rows
+    )  # along which votes and the edge loss go
 
 
 def saved_and_loaded(trainer, settings, path):
@@ -167,7 +170,9 @@ def test_the_best_model_keeps_the_structure_that_it_was_chosen_with(name, tmp_pa
     assert 0 < past < 6  # not that of the last refresh
     assert not loaded.model.propagation_graph.column.numel()  # no matrix in the file
     ready = prepared_rows(mapped, settings)
-    again = BatchTrainer(ready, Member(settings, 3), "lgdgcn", trainer.state(0))
+    again = Trainer(
+        NeighbourLoader(ready, settings), [Member(settings, 3)], "lgdgcn", [trainer.state(0)]
+    )
     nodes = data.val_mask.nonzero().squeeze(1)
     for one in (trainer, again):
         logits = one.output(0, loaded).logits[nodes]

@@ -11,8 +11,8 @@ from torch.testing import assert_close
 
 from lgdgcn.config import Settings
 from lgdgcn.data.features import sparse_features
-from lgdgcn.large import hop_table, unit_table
-from lgdgcn.large.graph_rows import GraphRows
+from lgdgcn.large import hops, inference
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.models import build
 from train.test_batch_trainer import BATCH_NORM, ENCODER, VOTES
 from train.test_batches import graph_of
@@ -38,7 +38,7 @@ CASES = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_as_on_the_whole_graph(name, weighted, monkeypatch):
-    monkeypatch.setattr(hop_table, "_ENTRIES", 64)  # several ranges of rows
+    monkeypatch.setattr(hops, "_ENTRIES", 64)  # several ranges of rows
     settings, data = CASES[name], graph_of(1, weighted=weighted)
     nodes, edges = data.x.size(0), data.edge_index
     torch.manual_seed(5)
@@ -49,7 +49,7 @@ def test_as_on_the_whole_graph(name, weighted, monkeypatch):
             tensor.add_(0.1 * torch.rand(tensor.shape, dtype=tensor.dtype))
     with torch.no_grad():
         whole = model.disentangle(data.x, edges)
-    found = unit_table.unit_table(GraphRows.of(data), model)
+    found = inference.unit_table(GraphRows.of(data), model)
     everyone = torch.arange(nodes)
     assert_close(found.rows(everyone), whole.layers[-1].units)
     assert_close(found.logits(found.rows(everyone)), whole.logits)
@@ -59,13 +59,13 @@ def test_as_on_the_whole_graph(name, weighted, monkeypatch):
 def test_sparse_features_and_tables_in_files(monkeypatch, tmp_path):
     data = graph_of(2)
     dense = data.x * (data.x > 0.5)
-    monkeypatch.setattr(hop_table, "_IN_MEMORY", 0)
+    monkeypatch.setattr(hops, "_IN_MEMORY", 0)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     model = build("lgdgcn", ENCODER.as_dict(), dense.size(1), 3, multi_label=False).double().eval()
     with torch.no_grad():
         whole = model.disentangle(dense, data.edge_index)
     data.x = sparse_features(dense.numpy())
-    found = unit_table.unit_table(GraphRows.of(data), model)
+    found = inference.unit_table(GraphRows.of(data), model)
     assert_close(found.rows(torch.arange(dense.size(0))), whole.layers[-1].units)
 
 
@@ -75,18 +75,18 @@ from measuring import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.models import build
-from lgdgcn.large import hop_table, node_steps, unit_table
-from lgdgcn.large.mapped import mapped_rows
+from lgdgcn.large import hops, inference
+from lgdgcn.large.rows import mapped_rows
 
-hop_table._ENTRIES = 1 << 16  # far below the sizes of both graphs
-hop_table._IN_MEMORY = 0
+hops._ENTRIES = 1 << 16  # far below the sizes of both graphs
+hops._IN_MEMORY = 0
 settings = Settings(variant="ours", space=False, diversity=False, latent_graph=False,
                     hidden_channels=128, iterations=1, encoder_channels=128, hops=1)
 for folder in sys.argv[1:]:
     packed = PackedGraph.open(folder)
     model = build("lgdgcn", settings.as_dict(), packed.num_features, 16, multi_label=False)
     with Memory() as memory:
-        unit_table.unit_table(mapped_rows(packed)[1], model)
+        inference.unit_table(mapped_rows(packed)[1], model)
     print(memory.anonymous)
 """
 

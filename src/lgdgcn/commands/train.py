@@ -45,12 +45,12 @@ from lgdgcn.config import (
 )
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
-from lgdgcn.large.graph_rows import rows_scaling
+from lgdgcn.large.rows import rows_scaling
 from lgdgcn.metrics import headline
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS, NodeOutput
-from lgdgcn.runs.checkpoint import Checkpoint
-from lgdgcn.runs.files import check_same, read_config
+from lgdgcn.runs.checkpoint import Checkpoint, check_same
+from lgdgcn.runs.files import read_config
 from lgdgcn.runs.finished import finished_result, lost_to
 from lgdgcn.runs.fit import fit, summary
 from lgdgcn.runs.folder import Run
@@ -63,9 +63,9 @@ from lgdgcn.runtime import (
 from lgdgcn.search.candidates import BASELINES, candidates, seconds_of
 from lgdgcn.search.factors import FOUND, find_factors
 from lgdgcn.search.portfolio import Candidate, Choice, choose_settings
-from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.ranks import Ranks, rank_timeout
-from lgdgcn.train.sanity import usage_warning
+from lgdgcn.train.task import choose_metric
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["default_folder", "run_header", "train"]

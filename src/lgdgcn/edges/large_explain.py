@@ -9,10 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.edges.explain import Explainer
-from lgdgcn.large.large_graph import LargeGraph
 from lgdgcn.large.neighbourhood import around, linked_sample
-from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
-from lgdgcn.large.without_factor import scores_without
+from lgdgcn.large.view import GraphView
 from lgdgcn.models import NodeOutput
 from lgdgcn.train.trained import TrainedModel
 
@@ -29,7 +27,7 @@ class LargeExplainer(Explainer):
     """
 
     @classmethod
-    def of(cls, graph: LargeGraph, names: list[str]) -> "LargeExplainer":
+    def of(cls, graph: GraphView, names: list[str]) -> "LargeExplainer":
         """Explain nodes by their ids, an edge by those of its ends, or by none all factors.
 
         The part has all neighbours of these nodes, and a sample of linked nodes.
@@ -37,7 +35,7 @@ class LargeExplainer(Explainer):
         Raises:
             InputError: One of them is no node.
         """
-        asked = torch.unique(torch.from_numpy(graph.packed.find(names))) if names else None
+        asked = torch.unique(graph.find(names)) if names else None
         row_ptr, column = graph.rows.row_ptr, graph.rows.column
         nodes = linked_sample(row_ptr, column, _MOST)
         if asked is not None:
@@ -45,19 +43,17 @@ class LargeExplainer(Explainer):
         part = graph.part(nodes)
         if asked is not None:
             part.asked = torch.searchsorted(nodes, asked)
-        return cls(PartModel.of(graph), part)
+        return cls(graph, part)
 
     @property
-    def whole(self) -> WholeGraph:
+    def whole(self) -> GraphView:
         """The graph that this is a part of."""
-        graph = cast("PartModel", self.trained).whole
-        assert graph is not None
-        return graph
+        return cast("GraphView", self.trained)
 
     @property
     def edge_factors_of_graph(self) -> Tensor:
         """Those of the graph that this is a part of."""
-        return self.whole.edge_factors
+        return cast("Tensor", self.whole.edge_factors)
 
     @property
     def note(self) -> str | None:
@@ -80,8 +76,8 @@ class LargeExplainer(Explainer):
             asked = torch.arange(self.data.x.size(0))
         nodes, whole = self.data.part_nodes[asked], self.whole
         logits = self.output.logits.clone()
-        if isinstance(whole, LargeGraph):
-            found = scores_without(whole, nodes, factor)
+        if whole.packed is not None:
+            found = whole.scores_without(nodes, factor)
         else:
             found = self._in_memory.without(factor).logits[nodes.to(logits.device)]
         logits[asked.to(logits.device)] = found.to(logits)
@@ -90,14 +86,13 @@ class LargeExplainer(Explainer):
     @cached_property
     def _in_memory(self) -> Explainer:
         """What explains the whole graph, if it is in memory."""
-        whole = cast("GraphInMemory", self.whole)
-        return Explainer(whole.trained, whole.data)
+        return Explainer(self.whole, self.whole.data)
 
 
 def explainer_of(
     trained: TrainedModel, data: Data, others: Sequence[TrainedModel] = ()
 ) -> Explainer:
-    """What explains a graph, or a part of one if the model is that of a larger graph."""
-    if isinstance(trained, PartModel):
+    """What explains a graph, or a part of the graph that the model knows."""
+    if "part_nodes" in data:
         return LargeExplainer(trained, data)
     return Explainer(trained, data, others)

@@ -1,21 +1,19 @@
 """Which nodes of a graph the page shows: all, those around one, those of a class, or a sample."""
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.payload import MOST_EDGES, MOST_NODES
 from lgdgcn.large.neighbourhood import around, linked_sample, some_of
-from lgdgcn.large.part_model import GraphInMemory, PartModel, WholeGraph
-from lgdgcn.train.trained import TrainedModel
+from lgdgcn.large.view import GraphView
 
 __all__ = ["shown_part"]
 
 
 def shown_part(
-    graph: WholeGraph, node: str | None = None, hops: int = 2, label: str | None = None
-) -> tuple[TrainedModel, Data, str | None]:
+    graph: GraphView, node: str | None = None, hops: int = 2, label: str | None = None
+) -> tuple[Data, str | None]:
     """Choose what the page shows of a graph.
 
     Args:
@@ -25,8 +23,8 @@ def shown_part(
         label: Known label of the nodes that are shown.
 
     Returns:
-        A model that answers as in the whole graph, the part in canonical form, and one line that
-        says what it is; ``None`` if it is the whole graph.
+        The graph or a part of it in canonical form, and one line that says what the part is;
+        ``None`` if it is the whole graph.
 
     Raises:
         InputError: There is no such node or label.
@@ -37,8 +35,8 @@ def shown_part(
         raise InputError(f"--hops is {hops}; give at least 1")
     rows, asked = graph.rows, node is not None or label is not None
     whole = rows.num_nodes <= MOST_NODES and not asked
-    if whole and isinstance(graph, GraphInMemory):
-        return graph.trained, graph.data, None
+    if whole and graph.packed is None:
+        return graph.data, None
     most = MOST_NODES
     while True:
         nodes, what = _chosen(graph, node, hops, label, most)
@@ -49,16 +47,16 @@ def shown_part(
     note = None
     if len(nodes) < rows.num_nodes:
         note = f"{len(nodes):,} of {rows.num_nodes:,} nodes are shown: {what}"
-    return PartModel.of(graph), part, note
+    return part, note
 
 
 def _chosen(
-    graph: WholeGraph, node: str | None, hops: int, label: str | None, most: int
+    graph: GraphView, node: str | None, hops: int, label: str | None, most: int
 ) -> tuple[Tensor, str]:
     """The nodes, ascending, and what they are."""
     row_ptr, column = graph.rows.row_ptr, graph.rows.column
     if node is not None:
-        seed = torch.tensor([graph.find(node)])
+        seed = graph.find([node])
         nodes = around(row_ptr, column, seed, hops, most)
         reach = "1 hop" if hops == 1 else f"{hops} hops"
         drawn = " (as many as the page holds)" if len(nodes) == most else ""
@@ -71,10 +69,10 @@ def _chosen(
     return linked_sample(row_ptr, column, most), "a sample of nodes and their neighbours"
 
 
-def _labelled(graph: WholeGraph, label: str) -> Tensor:
+def _labelled(graph: GraphView, label: str) -> Tensor:
     """All nodes with a known label."""
-    y, _ = graph.labels
-    names = [str(name) for name in graph.classes]
+    y: Tensor = graph.data.y
+    names = [str(name) for name in graph.data.classes]
     if label not in names:
         some = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
         raise InputError(f"--class: no label is {label[:60]!r}; choose from {some}")

@@ -3,22 +3,19 @@
 This is the only module of the package that knows :mod:`lgdgcn.train`.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
-from lgdgcn.config import PER_MEMBER_SETTINGS
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.metrics import headline
 from lgdgcn.models import MODELS
-from lgdgcn.models.population import stack
 from lgdgcn.nn import Disentangled
 from lgdgcn.reproduce.cells import Cell
 from lgdgcn.reproduce.graphs import Graphs
@@ -26,16 +23,13 @@ from lgdgcn.reproduce.results import Results, Run, Scores
 from lgdgcn.runs.folder import only_process
 from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import remove_leftovers
-from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.state import EpochReport, Member
-from lgdgcn.train.task import Task
-from lgdgcn.train.trainer import Trainer
+from lgdgcn.training import Epoch, Result, Training, run
 
-__all__ = ["TrainingProgress", "architecture", "merged", "train_cells"]
+__all__ = ["TrainingProgress", "merged", "train_cells"]
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class _Seed:
     """One seed of a cell; ``for_units`` repeats a finished one whose units a figure needs."""
 
     cell: Cell
@@ -112,16 +106,7 @@ def merged(cells: Iterable[Cell]) -> list[Cell]:
     return list(found.values())
 
 
-def architecture(cell: Cell) -> str:
-    """What cells must have in common to be trained in one population."""
-    shared = cell.configuration
-    shared["settings"] = {
-        k: v for k, v in shared["settings"].items() if k not in PER_MEMBER_SETTINGS
-    }
-    return json.dumps(shared, sort_keys=True)
-
-
-class _CellTrainer(JobObserver):
+class _CellTrainer:
     """Trains seeds of cells in populations and stores their runs."""
 
     def __init__(
@@ -135,18 +120,16 @@ class _CellTrainer(JobObserver):
         self.results, self.graphs, self.device = results, graphs, device
         self.on_progress, self.stop = on_progress, stop
         self.work = _Work([], graphs)
-        self.trainings: dict[Job, Training] = {}
-        self.due: list[EpochReport] = []  # finished members that are not stored yet
         self.trained = 0
 
-    def missing(self, cell: Cell) -> list[Training]:
+    def missing(self, cell: Cell) -> list[_Seed]:
         """Seeds without a run, or with a run on other data."""
         known = self.results.runs(cell)
         prints = {seed: self.graphs.fingerprint(cell, seed) for seed in cell.seeds}
         wrong = [s for s in cell.seeds if s not in known or known[s].data != prints[s]]
-        return [Training(cell, seed) for seed in wrong]
+        return [_Seed(cell, seed) for seed in wrong]
 
-    def without_units(self, cell: Cell) -> list[Training]:
+    def without_units(self, cell: Cell) -> list[_Seed]:
         """The best run of a cell whose units are wanted but not stored."""
         best = self.results.best(cell) if cell.keeps_units else None
         if best is None:
@@ -154,71 +137,57 @@ class _CellTrainer(JobObserver):
         arrays = self.results.arrays(cell)
         origin = [arrays[key].item() for key in ("seed", "data") if key in arrays]
         stored = origin == [best.seed, best.data]
-        return [] if stored else [Training(cell, best.seed, for_units=True)]
+        return [] if stored else [_Seed(cell, best.seed, for_units=True)]
 
-    def train(self, trainings: Sequence[Training]) -> None:
-        """Train all of them."""
-        self.work = _Work(trainings, self.graphs)
-        if trainings:
-            self.on_progress(self.work.progress(trainings[0]))
-        self.trainings = {self._job(one): one for one in trainings}
-        run_jobs(list(self.trainings), self.device, self)
+    def train(self, seeds: Sequence[_Seed]) -> None:
+        """Train all of them, and store each as soon as it is finished."""
+        self.work = _Work(seeds, self.graphs)
+        if seeds:
+            self.on_progress(self.work.progress(seeds[0]))
+        together: dict[Hashable, dict[Training, _Seed]] = {}
+        for one in seeds:
+            cell = one.cell
+            key = (cell.graph, cell.split) if _cells_together(self.device) else cell.key
+            graph = self.graphs.graph(cell, one.seed)
+            training = Training(cell.model, cell.settings, one.seed, graph)
+            together.setdefault(key, {})[training] = one
+        for known in together.values():
+            for result in run(list(known), self.device, partial(self._on_epoch, known)):
+                self._store(known[result.training], result)
+            self._check_stop()
 
-    def _job(self, one: Training) -> Job:
-        key = architecture(one.cell) if _cells_together(self.device) else one.cell.key
-        graph = self.graphs.graph(one.cell, one.seed)
-        return Job(one.cell.model, Member(one.cell.settings, one.seed), graph, key)
+    def _on_epoch(self, known: Mapping[Training, _Seed], epochs: Sequence[Epoch]) -> None:
+        """Count the work, and stop if a signal asks for it; what is finished is stored first."""
+        for epoch in epochs:
+            self.work.count(known[epoch.training], epoch)
+        self.on_progress(self.work.progress(known[epochs[0].training]))
+        if not any(epoch.finished for epoch in epochs):
+            self._check_stop()
 
-    def on_epoch(
-        self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
-    ) -> None:
-        """Count the work, store what is finished, and stop if a signal asks for it."""
-        for report in reports:
-            self.work.count(self.trainings[jobs[report.index]], report)
-        self.due += [report for report in reports if report.finished]
-        self.on_progress(self.work.progress(self.trainings[jobs[0]]))
-        # on a GPU many members are scored in one pass; on a CPU each as soon as it is finished
-        many = 4 * len(self.due) >= len(jobs) or not _cells_together(self.device)
-        if self.due and (many or trainer.finished or self.stop):
-            self._store(jobs, trainer, self.due)
-            for report in self.due:
-                jobs[report.index].done = True
-            self.due = []
+    def _check_stop(self) -> None:
         if self.stop:
             done = f"{len(self.work.finished)} of {len(self.work.cost)} trainings"
             raise StoppedError(f"stopped after {done}", self.stop.exit_code)
 
-    def on_restart(self, jobs: Sequence[Job]) -> None:
-        """Forget what was due when memory ran out; these members are trained again."""
-        self.due = []
-
-    def on_too_large(self, jobs: Sequence[Job], error: InputError) -> None:
-        """Say which model and graph are too large."""
-        raise InputError(f"{_label(self.trainings[jobs[0]])}: {error}") from None
-
-    def _store(self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]) -> None:
-        """Score the best weights of finished members and store their runs and units."""
-        self.trained += len(reports)
-        for report in reports:
-            one = self.trainings[jobs[report.index]]
-            if report.diverged and not one.for_units:
-                run = replace(self._unscored(one, report), diverged=report.diverged)
-                self.results.add(one.cell, [run])
-        finite = [report for report in reports if not report.diverged]
-        outputs = _member_outputs(trainer, [report.index for report in finite])
-        for report, output in zip(finite, outputs, strict=True):
-            one = self.trainings[jobs[report.index]]
-            run = output.scored(self._unscored(one, report))
+    def _store(self, one: _Seed, result: Result) -> None:
+        """Score the best weights of a training and store its run and units."""
+        if result.state is None:
+            raise InputError(f"{_label(one)}: {result.error}")
+        self.trained += 1
+        data, state = self.graphs.fingerprint(one.cell, one.seed), result.state
+        unscored = Run(one.seed, data, state.epoch, round(state.seconds, 3), scores={})
+        if result.error is not None:
             if not one.for_units:
-                self.results.add(one.cell, [run])
-            best = self.results.best(one.cell)
-            if one.cell.keeps_units and best is not None and best.seed == one.seed:
-                origin = {"seed": np.array(one.seed), "data": np.array(run.data)}
-                self.results.keep_arrays(one.cell, {**output.arrays(), **origin})
-
-    def _unscored(self, one: Training, report: EpochReport) -> Run:
-        data, state = self.graphs.fingerprint(one.cell, one.seed), report.state
-        return Run(one.seed, data, state.epoch, round(state.seconds, 3), scores={})
+                self.results.add(one.cell, [replace(unscored, diverged=str(result.error))])
+            return
+        output = _Output.of(result)
+        found = output.scored(unscored)
+        if not one.for_units:
+            self.results.add(one.cell, [found])
+        best = self.results.best(one.cell)
+        if one.cell.keeps_units and best is not None and best.seed == one.seed:
+            origin = {"seed": np.array(one.seed), "data": np.array(data)}
+            self.results.keep_arrays(one.cell, {**output.arrays(), **origin})
 
 
 def _cells_together(device: torch.device) -> bool:
@@ -226,36 +195,36 @@ def _cells_together(device: torch.device) -> bool:
     return device.type == "cuda"
 
 
-def _label(one: Training) -> str:
+def _label(one: _Seed) -> str:
     return f"{MODELS[one.cell.model].title} on {one.cell.graph}"
 
 
 class _Work:
     """Counts the work of trainings: the numbers their layers touch, in all epochs."""
 
-    def __init__(self, trainings: Sequence[Training], graphs: Graphs) -> None:
+    def __init__(self, trainings: Sequence[_Seed], graphs: Graphs) -> None:
         self.cost = {one: self._cost(one, graphs) for one in trainings}
         self.done = dict.fromkeys(trainings, 0.0)
         self.total = sum(self.cost.values())
         self.total_done = 0.0
-        self.finished: set[Training] = set()
+        self.finished: set[_Seed] = set()
 
-    def count(self, one: Training, report: EpochReport) -> None:
+    def count(self, one: _Seed, epoch: Epoch) -> None:
         """Count an epoch; a training that stops early has done all its work."""
-        share = 1.0 if report.finished else report.state.epoch / one.cell.settings.epochs
+        share = 1.0 if epoch.finished else epoch.state.epoch / one.cell.settings.epochs
         done = share * self.cost[one]
         self.total_done += done - self.done[one]
         self.done[one] = done
-        if report.finished:
+        if epoch.finished:
             self.finished.add(one)
 
-    def progress(self, one: Training) -> TrainingProgress:
+    def progress(self, one: _Seed) -> TrainingProgress:
         """The progress while ``one`` is trained."""
         share = self.total_done / self.total
         return TrainingProgress(share, len(self.finished), len(self.cost), _label(one))
 
     @staticmethod
-    def _cost(one: Training, graphs: Graphs) -> float:
+    def _cost(one: _Seed, graphs: Graphs) -> float:
         data, settings = graphs.graph(one.cell, one.seed), one.cell.settings
         nodes, edges = data.x.size(0), data.edge_index.size(1)
         touched = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)
@@ -263,14 +232,22 @@ class _Work:
 
 
 @dataclass(frozen=True)
-class _MemberOutput:
-    """What the best weights of a member give on its graph."""
+class _Output:
+    """What the best weights of a training give on its graph."""
 
-    task: Task
-    graph: Data
+    result: Result
     logits: Tensor  # [N, C]
     local_logits: Tensor | None  # with the latent graphs off; None without any
     layers: list[Disentangled]
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, result: Result) -> Self:
+        network, graph = result.network().eval(), result.graph
+        output = network.disentangle(graph.x, graph.edge_index)
+        local_network = network.without_latent_graphs()
+        local = None if local_network is None else local_network(graph.x, graph.edge_index)
+        return cls(result, output.logits, local, list(output.layers))
 
     def scored(self, run: Run) -> Run:
         """The run with its scores and its measures of disentanglement."""
@@ -278,8 +255,8 @@ class _MemberOutput:
         if self.local_logits is not None:
             local = self._scores(self.local_logits)
         if self.layers:
-            y_factor = self.graph.get("y_factor")
-            factors = headline(self.layers[-1], self.graph.edge_index, y_factor)
+            graph = self.result.graph
+            factors = headline(self.layers[-1], graph.edge_index, graph.get("y_factor"))
         scores = self._scores(self.logits)
         return replace(run, scores=scores, local_scores=local, factors=factors)
 
@@ -290,33 +267,13 @@ class _MemberOutput:
             for depth, layer in enumerate(self.layers, start=1)
         }
         for name in ("y", "test_mask", "y_factor"):
-            if name in self.graph:
-                arrays[name] = self.graph[name].cpu().numpy()
+            if name in self.result.graph:
+                arrays[name] = self.result.graph[name].cpu().numpy()
         return arrays
 
     def _scores(self, logits: Tensor) -> Scores:
-        graph = self.graph
+        graph, task = self.result.graph, self.result.task
+        assert task is not None
         return {
-            split: self.task.scores(logits, graph.y, graph[f"{split}_mask"])
-            for split in ("val", "test")
+            split: task.scores(logits, graph.y, graph[f"{split}_mask"]) for split in ("val", "test")
         }
-
-
-@torch.no_grad()
-def _member_outputs(trainer: Trainer, indices: Sequence[int]) -> Iterator[_MemberOutput]:
-    """Run the best weights of some members, all in one pass."""
-    if not indices:
-        return
-    network = stack([trainer.model(index) for index in indices]).eval()
-    graph = trainer.graphs[indices[0]]
-    output = network.disentangle(graph.x, graph.edge_index)
-    local_network = network.without_latent_graphs()
-    local = None if local_network is None else local_network(graph.x, graph.edge_index)
-    for row, index in enumerate(indices):
-        yield _MemberOutput(
-            trainer.tasks[index],
-            trainer.graphs[index],
-            output.logits[row],
-            None if local is None else local[row],
-            [Disentangled(*(field[row] for field in layer)) for layer in output.layers],
-        )

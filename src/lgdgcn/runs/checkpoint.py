@@ -5,6 +5,7 @@
 leave the previous one alone, which is then the newest.
 """
 
+import json
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,9 +17,9 @@ from torch import Tensor
 from lgdgcn import tensor_file
 from lgdgcn.errors import CheckpointError, LGDWarning
 from lgdgcn.storage import plain_file
-from lgdgcn.train.state import TrainState
+from lgdgcn.train.population import TrainState
 
-__all__ = ["CHECKPOINT", "Checkpoint"]
+__all__ = ["CHECKPOINT", "Checkpoint", "check_same", "differences"]
 
 CHECKPOINT = "checkpoint"  # the kind of file
 
@@ -106,11 +107,57 @@ def _states(file: Path, tensors: Mapping[str, Tensor], progress: Any) -> dict[in
 
 
 def _state(numbers: Mapping[str, Any]) -> TrainState:
-    saved: dict[str, Any] = {name: numbers.get(name) for name in TrainState().progress()}
-    for name in ("epoch", "best_epoch"):
-        saved[name] = int(saved[name])
-    for name in ("best_score", "best_loss", "seconds"):
-        saved[name] = float(saved[name])
+    """Where one training stands; a loss of no epoch at all is ``None``."""
+    saved: dict[str, Any] = {
+        name: int(numbers[name]) if "epoch" in name else float(numbers[name])
+        for name in ("epoch", "best_epoch", "best_score", "best_loss", "seconds")
+    }
     for name in ("lowest_score", "first_loss", "last_loss"):
-        saved[name] = None if saved[name] is None else float(saved[name])
+        saved[name] = None if numbers[name] is None else float(numbers[name])
     return TrainState(**saved)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """What differs between two nested settings, one line each; lists equal tuples, NaN equals NaN.
+
+    Example:
+        >>> differences({"lr": 0.01, "model": {"k": 3}}, {"lr": 0.02, "model": {"k": 3}})
+        ['lr: 0.01 -> 0.02']
+    """
+    found: list[str] = []
+    for key in dict.fromkeys([*old, *new]):
+        a, b = old.get(key, _ABSENT), new.get(key, _ABSENT)
+        if isinstance(a, Mapping) and isinstance(b, Mapping):
+            found += differences(a, b, f"{prefix}{key}.")
+        elif _show(a) != _show(b) and a != b:
+            found.append(f"{prefix}{key}: {_show(a)} -> {_show(b)}")
+    return found
+
+
+_ABSENT = object()
+
+
+def _show(value: object) -> str:
+    return "(absent)" if value is _ABSENT else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def check_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Refuse to resume a state that belongs to another configuration or other data.
+
+    Args:
+        old: What the saved run says; keys that ``new`` does not have are not compared.
+        new: What this run would say. Under ``versions`` the libraries, where a difference is only
+            a warning.
+
+    Raises:
+        CheckpointError: Lists everything that differs.
+    """
+    compared = {key: old[key] for key in new if key in old and key != "versions"}
+    if found := differences(compared, {k: v for k, v in new.items() if k != "versions"}):
+        raise CheckpointError(
+            f"the checkpoint is of another run: {'; '.join(found)}; resume with the same settings "
+            "and data, or choose another --out"
+        )
+    if found := differences(old.get("versions", {}), new.get("versions", {}), "versions."):
+        text = f"the checkpoint was written with other versions: {'; '.join(found)}; "
+        warnings.warn(text + "the result may differ in the last digits", LGDWarning, stacklevel=2)

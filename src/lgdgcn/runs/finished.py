@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch_geometric.data import Data
 
 from lgdgcn import tensor_file
@@ -18,8 +19,8 @@ from lgdgcn.data.packed import is_packed
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, InputError, LGDNote, LGDWarning
-from lgdgcn.runs.checkpoint import Checkpoint
-from lgdgcn.runs.files import differences, read_config, read_result
+from lgdgcn.runs.checkpoint import Checkpoint, differences
+from lgdgcn.runs.files import read_config, read_result
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import select_device, set_threads
 from lgdgcn.storage import check_target, plain_file
@@ -34,8 +35,6 @@ __all__ = [
     "source_of",
     "told_before",
 ]
-
-_OF_A_SEED = re.compile(r"seed [0-9]+: ")
 
 
 @contextmanager
@@ -62,10 +61,19 @@ class FinishedRun:
     source: GraphSource
     trained: TrainedModel
 
+    @property
+    def files(self) -> Run:
+        """Where its files lie."""
+        return Run.open(self.folder)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.trained.model.parameters()).device
+
     @cached_property
     def result(self) -> dict[str, Any]:
         """What ``result.json`` says."""
-        return read_result(Run.open(self.folder).result)
+        return read_result(self.files.result)
 
     @cached_property
     def best_run(self) -> dict[str, Any]:
@@ -76,11 +84,9 @@ class FinishedRun:
     @cached_property
     def other_seeds(self) -> list[TrainedModel]:
         """The models of the seeds that were not best, as far as they are kept."""
-        run = Run.open(self.folder)
-        seeds = [run["seed"] for run in self.result["runs"] if run != self.best_run]
-        device = next(self.trained.model.parameters()).device
-        kept = [file for seed in seeds if (file := run.seed_model(seed)).is_file()]
-        return [TrainedModel.load(file, device) for file in kept]
+        others = (run["seed"] for run in self.result["runs"] if run != self.best_run)
+        kept = [file for file in map(self.files.seed_model, others) if file.is_file()]
+        return [TrainedModel.load(file, self._device) for file in kept]
 
     @cached_property
     def warnings(self) -> list[str]:
@@ -90,13 +96,12 @@ class FinishedRun:
         that a model beside it is better on validation.
         """
         try:
-            told: list[str] = self.result.get("warnings", [])
+            said: list[str] = self.result.get("warnings", [])
         except InputError:  # a model needs no results to predict
             return []
-        own = f"seed {self.best_run['seed']}: "
-        found = [
-            text.removeprefix(own) for text in told if not _OF_A_SEED.match(text.removeprefix(own))
-        ]
+        kept = f"seed {self.best_run['seed']}: "
+        found = [text.removeprefix(kept) for text in said]
+        found = [text for text in found if not re.match(r"seed [0-9]+: ", text)]
         lost = lost_to(self.result, self.folder)
         return [*found, lost] if lost else found
 
@@ -106,31 +111,35 @@ class FinishedRun:
         seed = self.best_run["seed"] if self.source.varies_with_seed else 0
         with told_before():
             data = self.source.load(seed, encoding=self.trained.encoding)
-        if self.best_run.get("data") not in (None, "", fingerprint(data)):
-            warnings.warn(
-                f"the data have changed since the run in {self.folder} was trained: what follows "
-                "is of the model that was trained before",
-                LGDWarning,
-                stacklevel=2,
-            )
+        if self.best_run["data"] != fingerprint(data):
+            text = f"the data have changed since the run in {self.folder} was trained: "
+            text += "what follows is of the model that was trained before"
+            warnings.warn(text, LGDWarning, stacklevel=2)
         return data
 
-    def target(self, out: Path, own: Path | None = None, graph: GraphSource | None = None) -> Path:
-        """Check the file that a command writes, before its work: it is none that anybody reads.
+    def with_factors(self) -> "FinishedRun":
+        """This run or, where its model has no factors, that of LGD-GCN beside it, if any is."""
+        beside = self.files.compared("lgdgcn")
+        if self.trained.model.num_factors or not beside.model.is_file():
+            return self
+        return open_run(beside.path, str(self._device))
 
-        Args:
-            out: The file.
-            own: The file of this run that the command makes, and may replace.
-            graph: The graph that is read, if it is not the run's.
-        """
+    def target(self, out: Path, own: Path | None, graph: GraphSource | None = None) -> Path:
+        """Check a file that a command on this run writes; see :func:`checked_target`."""
         return checked_target(self.folder, out, own, graph or self.source)
 
 
 def checked_target(run: Path, out: Path, own: Path | None, graph: GraphSource) -> Path:
-    """Check a file that a command on a run writes; see :meth:`FinishedRun.target`."""
+    """Check a file that a command on a run writes.
+
+    Args:
+        run: The run folder.
+        out: The file.
+        own: The file of this run that the command makes, and may replace.
+        graph: The graph that is read.
+    """
     for file in (out, Path(os.path.realpath(out))):
-        mine = own is not None and file.name == own.name and Run.open(run).owns(file)
-        if mine:
+        if own is not None and file.name == own.name and Run.open(run).owns(file):
             plain_file(file)
         elif _is_of_a_run(file):
             raise InputError(f"--out {out} is a file of a run; choose another name")
@@ -140,14 +149,11 @@ def checked_target(run: Path, out: Path, own: Path | None, graph: GraphSource) -
 
 
 def _is_of_a_run(file: Path) -> bool:
-    for folder in (Run.open(file.parent), Run.open(file.parent.parent)):
-        if folder.owns(file):
-            try:
-                read_config(folder.config)
-                return True
-            except InputError:  # not a run
-                pass
-    return False
+    run = Run.open(file.parent)
+    try:
+        return run.owns(file) and bool(read_config(run.config))
+    except InputError:  # not a run
+        return False
 
 
 def _is_of_a_graph(file: Path, folder: Path) -> bool:
@@ -190,14 +196,10 @@ def _no_run(folder: Path) -> str:
 
 def source_of(config: Path) -> GraphSource:
     """The graph that a run's ``config.toml`` names."""
-    saved = read_config(config)["run"]
-    options = {key: saved.get(key) for key in ("root", "features", "label", "id")}
-    ignore = saved.get("ignore", [])
-    if not all(isinstance(value, str | None) for value in options.values()):
-        raise InputError(f"{config}: {', '.join(options)} in [run] must be text; restore it")
-    if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
-        raise InputError(f"{config}: ignore in [run] is no list of names; restore it")
-    return GraphSource(saved["dataset"], split=saved["split"], ignore=tuple(ignore), **options)
+    run = read_config(config)["run"]
+    options = {key: run.get(key) for key in ("root", "features", "label", "id")}
+    ignore = tuple(run.get("ignore", []))
+    return GraphSource(run["dataset"], split=run["split"], ignore=ignore, **options)
 
 
 def lost_to(result: Mapping[str, Any], folder: Path) -> str | None:
@@ -232,22 +234,6 @@ def finished_result(
             f"the data have changed since the run in {run.path} was trained: restore them, or "
             "train again with --overwrite or another --out"
         )
-    _check_model(run)
-    epochs = sum(row["epochs"] for row in rows)
-    lines = run.metrics.read_bytes().count(b"\n") if run.metrics.is_file() else 0
-    if lines != epochs:
-        warnings.warn(
-            f"{run.metrics} has {lines} of {epochs} epochs, the others are lost; the model and "
-            "its result are whole",
-            LGDWarning,
-            stacklevel=2,
-        )
-    Checkpoint(run.checkpoint).remove()
-    return result
-
-
-def _check_model(run: Run) -> None:
-    """See that the model of a finished run is whole, and is of this run."""
     try:
         _, meta = tensor_file.load(run.model, MODEL)
         config = read_config(run.config)
@@ -257,6 +243,13 @@ def _check_model(run: Run) -> None:
     except CheckpointError as error:
         raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None
     _check_is_of_result(run)
+    epochs = sum(row["epochs"] for row in rows)
+    lines = run.metrics.read_bytes().count(b"\n") if run.metrics.is_file() else 0
+    if lines != epochs:
+        text = f"{run.metrics} has {lines} of {epochs} epochs, the others are lost; "
+        warnings.warn(text + "the model and its result are whole", LGDWarning, stacklevel=2)
+    Checkpoint(run.checkpoint).remove()
+    return result
 
 
 def _check_is_of_result(run: Run) -> None:

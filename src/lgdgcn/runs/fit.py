@@ -16,19 +16,17 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import DivergedError, StoppedError
 from lgdgcn.models import MODELS
-from lgdgcn.runs.checkpoint import Checkpoint
-from lgdgcn.runs.files import check_same
+from lgdgcn.runs.checkpoint import Checkpoint, check_same
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import plain_file
-from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.checks import likely_cause, sanity_warnings
+from lgdgcn.train.population import TrainState
 from lgdgcn.train.ranks import Ranks
-from lgdgcn.train.run import Epoch, Result, Training
-from lgdgcn.train.run import run as train
-from lgdgcn.train.sanity import likely_cause, sanity_warnings
-from lgdgcn.train.state import TrainState
-from lgdgcn.train.task import Task
+from lgdgcn.train.task import Task, choose_metric
 from lgdgcn.train.trained import TrainedModel, feature_names, hold_once
+from lgdgcn.training import Epoch, Result, Training
+from lgdgcn.training import run as train
 
 __all__ = ["SeedResult", "fit", "summary"]
 
@@ -133,15 +131,7 @@ def fit(
 
 
 class _Follower:
-    """Sees every epoch of a run: logs it, saves what is due, and stops where a signal asks for it.
-
-    Args:
-        trainings: All of the run; they go on from the run's checkpoint.
-        about: What must be the same in a run that goes on.
-        run: Where to log and save, if anywhere.
-        on_epoch: Told of every epoch.
-        stop: Becomes true when a signal asks to stop.
-    """
+    """Sees every epoch: logs it, saves what is due, and stops where a signal asks for it."""
 
     def __init__(
         self,
@@ -167,7 +157,7 @@ class _Follower:
             self._cut_log(run)
 
     def __call__(self, epochs: Sequence[Epoch]) -> None:
-        """See :data:`lgdgcn.train.run.OnEpoch`."""
+        """See :data:`lgdgcn.training.OnEpoch`."""
         # asked once: a later signal ends the next epoch; ranks stop together
         stopping = Ranks.current().agree(bool(self.stop))
         diverged = {epoch.training.seed for epoch in epochs if epoch.diverged is not None}
@@ -305,20 +295,12 @@ def summary(results: Sequence[SeedResult]) -> dict[str, Any]:
     sample) are ``None`` without test nodes.
     """
     tests = [result.test for result in results if result.test is not None]
-    common = [
-        warning
-        for warning in (results[0].warnings if results else ())
-        if all(warning in result.warnings for result in results)
-    ]
+    every = [(result.seed, warning) for result in results for warning in result.warnings]
+    of_all = {text for _, text in every if all(text in result.warnings for result in results)}
+    lines = [text if text in of_all else f"seed {seed}: {text}" for seed, text in every]
     return {
         "runs": [result.as_row() for result in results],
         "mean": statistics.fmean(tests) if tests else None,
         "std": (statistics.stdev(tests) if len(tests) > 1 else 0.0) if tests else None,
-        "warnings": common
-        + [
-            f"seed {result.seed}: {warning}"
-            for result in results
-            for warning in result.warnings
-            if warning not in common
-        ],
+        "warnings": [*dict.fromkeys(sorted(lines, key=lambda line: line not in of_all))],
     }

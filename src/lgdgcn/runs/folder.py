@@ -29,7 +29,10 @@ from lgdgcn.runs.files import read_config
 __all__ = ["Run", "only_process"]
 
 _LOCK = "run.lock"
-_SEED_MODEL = re.compile(r"model-seed-[0-9]+\.safetensors")
+_MORE_NAMES = re.compile(
+    r"model-seed-[0-9]+\.safetensors|predictions(-edges)?\.parquet|edge_reasons\.json"
+    r"|checkpoint\.previous\.safetensors"
+)
 
 
 class Run:
@@ -37,26 +40,13 @@ class Run:
 
     To write it is a context manager: on entry the folder is checked, made, locked and cleared
     (unless resuming); on exit the lock is given back.
-
-    Args:
-        path: The folder; parents are made.
-        resume: Go on with the run that is there.
-        overwrite: Replace the run that is there.
-        outer: The run that this one is compared with, whose folder this one is in. Resuming, the
-            compared run may not have begun.
     """
 
     def __init__(
-        self,
-        path: str | Path,
-        resume: bool = False,
-        overwrite: bool = False,
-        outer: "Run | None" = None,
+        self, path: str | Path, resume: bool = False, overwrite: bool = False, inner: bool = False
     ) -> None:
         self.path = Path(path)
-        self.resume = resume
-        self.overwrite = overwrite
-        self.outer = outer
+        self.resume, self.overwrite, self.inner = resume, overwrite, inner
         self.config = self.path / "config.toml"
         self.metrics = self.path / "metrics.jsonl"
         self.result = self.path / "result.json"
@@ -70,23 +60,20 @@ class Run:
         self.reasons_figure = self.path / "reasons.png"
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.lock = self.path / _LOCK
-        predicted = [self.predictions, self.edge_predictions]
-        more = ["edge_reasons.json", "checkpoint.previous.safetensors"]
-        more += [file.with_suffix(".parquet").name for file in predicted]
-        paths = [value for value in vars(self).values() if isinstance(value, Path)]
-        self._names = {*more, *(file.name for file in paths if file.parent == self.path)}
+        files = {value for value in vars(self).values() if isinstance(value, Path)}
+        self._names = {file.name for file in files - {self.path}}
         self._held: ExitStack | None = None
 
     @classmethod
-    def create(
-        cls,
-        path: str | Path,
-        resume: bool = False,
-        overwrite: bool = False,
-        outer: "Run | None" = None,
-    ) -> Self:
-        """A run to write; nothing is touched before it is entered."""
-        return cls(path, resume, overwrite, outer)
+    def create(cls, path: str | Path, resume: bool = False, overwrite: bool = False) -> Self:
+        """A run to write; nothing is touched before it is entered.
+
+        Args:
+            path: The folder; parents are made.
+            resume: Go on with the run that is there.
+            overwrite: Replace the run that is there.
+        """
+        return cls(path, resume, overwrite)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -94,8 +81,8 @@ class Run:
         return cls(path)
 
     def compared(self, model: str) -> "Run":
-        """The folder of a model that is trained beside this run's own."""
-        return Run(self.path / "compared" / model, self.resume, self.overwrite, outer=self)
+        """The folder of a model that is trained beside this run's; it may not have begun."""
+        return Run(self.path / "compared" / model, self.resume, self.overwrite, inner=True)
 
     def seed_model(self, seed: int) -> Path:
         """The model of one of several seeds."""
@@ -104,10 +91,10 @@ class Run:
     def owns(self, file: Path) -> bool:
         """Whether a path has the place and the name of a file that a run makes here."""
         here = os.path.realpath(file.parent) == os.path.realpath(self.path)
-        return here and self._is_own(file.name)
+        return here and self._is_ours(file.name)
 
-    def _is_own(self, name: str) -> bool:
-        return name in self._names or _SEED_MODEL.fullmatch(name) is not None
+    def _is_ours(self, name: str) -> bool:
+        return name in self._names or _MORE_NAMES.fullmatch(name) is not None
 
     def files(self) -> list[Path]:
         """The files under a run's names that are there but the lock, ``config.toml`` last.
@@ -115,11 +102,11 @@ class Run:
         Raises:
             InputError: A link or a folder stands where a file of the run goes.
         """
-        for folder in (self.path.parent, self.path) if self.outer else ():
+        for folder in (self.path.parent, self.path) if self.inner else ():
             if folder.is_symlink():
-                storage.plain_file(folder)
+                storage.plain_file(folder)  # refuses it
         try:
-            names = sorted(filter(self._is_own, os.listdir(self.path)))
+            names = sorted(filter(self._is_ours, os.listdir(self.path)))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -159,12 +146,15 @@ class Run:
             )
         if files:
             read_config(self.config)
-        if self.resume and not (self.outer or self._has_begun(files)):
+        # a configuration alone is somebody's copy; with a lock it is a run that failed at once
+        begun = self.lock.exists() or self.result in files or self.checkpoint in files
+        more = {*files} - {self.config, self.metrics}
+        if self.resume and not (self.inner or begun):
             raise InputError(
                 f"there is no run in {self.path} to go on with: leave out --resume, or name "
                 "the folder of a run with --out"
             )
-        if not (self.resume or self.overwrite) and self._is_worth_keeping(files):
+        if not (self.resume or self.overwrite) and (more or (files and not begun)):
             finished = self.result in files
             what = "a finished" if finished else "an unfinished"
             aim = "print its results again" if finished else "go on with it"
@@ -172,16 +162,6 @@ class Run:
                 f"{self.path} already holds {what} run: add --resume to {aim}, --overwrite to "
                 "replace it, or choose another --out"
             )
-
-    def _has_begun(self, files: list[Path]) -> bool:
-        """Whether a run was begun here, perhaps ended before it had written anything."""
-        # a configuration alone is somebody's copy
-        return self.lock.exists() or self.result in files or self.checkpoint in files
-
-    def _is_worth_keeping(self, files: list[Path]) -> bool:
-        """Whether there is more than the beginning of a run that failed before its first epoch."""
-        more = {*files} - {self.config, self.metrics}
-        return bool(more) or (bool(files) and not self._has_begun(files))
 
     def __enter__(self) -> Self:
         self.check()
@@ -215,7 +195,11 @@ class Run:
 
         What stood beside that run goes with it: a run that is resumed takes it for its own.
         """
-        beside = self._compared_runs() if self.overwrite else []
+        beside = []
+        for path in sorted((self.path / "compared").glob("*")) if self.overwrite else ():
+            with suppress(InputError):  # what is not known to be a run is none
+                read_config(path / self.config.name)
+                beside.append(self.compared(path.name))
         files = [file for run in beside for file in (*run.files(), run.lock)]
         for file in (*files, *self.files()):
             try:
@@ -225,16 +209,6 @@ class Run:
         for run in beside:
             with suppress(OSError):  # somebody's files are in it
                 run.path.rmdir()
-
-    def _compared_runs(self) -> "list[Run]":
-        """The runs below ``compared/``; what is not known to be one is none."""
-        found = []
-        for path in sorted((self.path / "compared").glob("*")):
-            run = self.compared(path.name)
-            with suppress(InputError):
-                read_config(run.config)
-                found.append(run)
-        return found
 
     # Content
 
@@ -257,11 +231,7 @@ class Run:
             raise storage.cannot_write(self.metrics, error) from error
 
     def cut_metrics(self, keep: Callable[[dict[str, Any]], bool]) -> None:
-        """Keep the lines of the log that are whole and that ``keep`` wants.
-
-        Args:
-            keep: Given a line's record, whether it belongs to the state that is resumed.
-        """
+        """Keep the lines of the log that are whole and that ``keep`` wants."""
         if storage.plain_file(self.metrics):
             old = self.metrics.read_bytes()
             kept = (line for line in old.splitlines() if (one := _record(line)) and keep(one))

@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import zip_longest
 from typing import Any
 
 from lgdgcn.config import (
@@ -15,9 +16,22 @@ from lgdgcn.config import (
     resolve,
 )
 from lgdgcn.errors import InputError
-from lgdgcn.search.portfolio import Candidate
+from lgdgcn.search.race import Candidate
 
-__all__ = ["BASELINES", "USUAL_BUDGET", "candidates", "seconds_of"]
+__all__ = [
+    "BASELINES",
+    "FAMILIES",
+    "USUAL_BUDGET",
+    "candidates",
+    "candidates_of_all",
+    "seconds_of",
+]
+
+FAMILIES = ("mlp", "gcn", "appnp", "gat", "gcnii", "grand", "lgdgcn")
+"""What is tried on a graph without settings of its own, the simplest model first.
+
+A family added here takes part in every race; its settings are a table of ``portfolio.toml``.
+"""
 
 BASELINES = ("mlp", "gcn", "appnp", "grand")  # the best of them stands beside ours
 USUAL_BUDGET = "1m"
@@ -67,3 +81,29 @@ def candidates(
             check_width(settings)
     # what the user gives may make some the same
     return [Candidate(model, settings) for settings in dict.fromkeys(found)]
+
+
+def candidates_of_all(graph: str, own: dict[str, Any], *, multi_label: bool) -> list[Candidate]:
+    """What to try of every family: the first of each, ours before the others, then the second.
+
+    So a part of the list is of as many families as it can be.
+
+    Args:
+        graph: Name that presets go by.
+        own: What the user gives; only families take part that have all of these settings.
+        multi_label: Whether nodes have sets of labels.
+    """
+    usual = {model: default_variant(model) for model in reversed(FAMILIES)}
+    models = [
+        model
+        for model, variant in usual.items()
+        if all(belongs(name, model, variant if model == "lgdgcn" else None) for name in own)
+    ]
+    if not models:
+        names = ", ".join(own)
+        raise InputError(f"no model has all of the settings {names}; leave some out")
+    pools = [
+        candidates(graph, model, own, variant=None, multi_label=multi_label) for model in models
+    ]
+    rounds = zip_longest(*pools)
+    return [one for turn in rounds for one in turn if one is not None]

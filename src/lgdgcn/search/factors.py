@@ -12,15 +12,13 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import AUTO, Settings
 from lgdgcn.data.features import features_without_edges
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import DivergedError, InputError, LGDWarning
 from lgdgcn.models import MODELS, ClassUnitGCN, settings_of
 from lgdgcn.nn import ClassUnitConv, label_groups, number_of_groups
-from lgdgcn.progress import Advance, long_work
+from lgdgcn.progress import long_work
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.state import EpochReport, Member
 from lgdgcn.train.task import Task
-from lgdgcn.train.trainer import Trainer
+from lgdgcn.training import Epoch, Result, Training, run
 
 __all__ = [
     "FOUND",
@@ -155,18 +153,30 @@ def _best_on_held_out_edges(
     """Train every number of factors a few times without some edges, and choose by these."""
     kept, held = hold_back_edges(data.edge_index, HELD_BACK, seed)
     graph = _without_edges(data, kept, held)
-    observer = _HeldOut(held, len(tried) * RESTARTS * settings.epochs, stop)
+    blocks = _in_blocks(held)
     losses = []
+    done, planned = 0, len(tried) * RESTARTS * settings.epochs
     with (
-        long_work("finding the number of factors", "epochs") as observer.advance,
+        long_work("finding the number of factors", "epochs") as advance,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", LGDWarning)  # the training itself says them again
+
+        def follow(epochs: Sequence[Epoch]) -> None:
+            nonlocal done
+            done += len(epochs)
+            advance(done, min(1.0, done / planned))
+            if stop:
+                stop.check("stopped while finding the number of factors")
+
         for one in tried:
             settings = _with_sizes(settings, one)
-            members = [Member(settings, (seed + i) % 2**64) for i in range(RESTARTS)]
-            run_jobs([Job(model, member, graph) for member in members], device, observer)
-            losses.append(observer.best_losses())
+            restarts = [
+                Training(model, settings, (seed + i) % 2**64, graph) for i in range(RESTARTS)
+            ]
+            found = [_edge_loss(result, blocks) for result in run(restarts, device, follow)]
+            # a restart may be stuck, which says nothing of the number of factors
+            losses.append(min(found, key=lambda loss: float(loss.mean().nan_to_num(nan=torch.inf))))
     index, errors = fewest_within_one_error(torch.stack(losses))
     return replace(
         tried[index],
@@ -232,50 +242,22 @@ def fewest_within_one_error(losses: Tensor) -> tuple[int, Tensor]:
     return int(near.int().argmax()), errors.nan_to_num(nan=torch.inf)
 
 
-class _HeldOut(JobObserver):
-    """Measures held-out edges when trainings end, and stops on signals."""
+@torch.no_grad()
+def _edge_loss(trained: Result, blocks: Sequence[Tensor]) -> Tensor:
+    """Loss of each block of held-out edges ``[blocks]``; nodes only see the other edges.
 
-    advance: Advance
-
-    def __init__(self, held: Tensor, epochs: int, stop: StopRequest | None) -> None:
-        self.stop = stop
-        self._blocks = _in_blocks(held)
-        self._losses: list[Tensor] = []  # of every restart, [blocks]
-        self._done, self._total = 0, epochs
-
-    def best_losses(self) -> Tensor:
-        """Hand over those of the best restart ``[blocks]``; infinite if all have diverged.
-
-        A restart may be stuck, which says nothing of the number of factors.
-        """
-        known, self._losses = self._losses, []
-        known = known or [torch.full((len(self._blocks),), torch.inf)]
-        return min(known, key=lambda own: float(own.mean().nan_to_num(nan=torch.inf))).double()
-
-    def on_epoch(
-        self, jobs: Sequence[Job], trainer: Trainer, reports: Sequence[EpochReport]
-    ) -> None:
-        """Show how far it is, and stop if a signal asks for it."""
-        self._done += len(reports)
-        self.advance(self._done, min(1.0, self._done / self._total))
-        if self.stop:
-            self.stop.check("stopped while finding the number of factors")
-
-    def on_end(self, jobs: Sequence[Job], trainer: Trainer) -> None:
-        """Measure the last weights of every training that has not diverged."""
-        for index in range(len(jobs)):
-            if not trainer.states[index].diverged:
-                network = cast("ClassUnitGCN", trainer.model(index, "model")).eval()
-                self._losses.append(self._measure(network, trainer.graphs[index]))
-            jobs[index].done = True
-
-    @torch.no_grad()
-    def _measure(self, network: ClassUnitGCN, graph: Data) -> Tensor:
-        """Loss of each block of held-out edges ``[blocks]``; nodes only see the other edges."""
-        last = network.factors(graph.x, graph.edge_index)[-1]
-        layer = cast("ClassUnitConv", network.layers[-1])
-        blocks = [block.to(graph.x.device) for block in self._blocks]
-        return torch.stack([layer.edge_loss(last, block) for block in blocks]).double().cpu()
+    It is infinite where the training has diverged.
+    """
+    if trained.error is not None:
+        if not isinstance(trained.error, DivergedError):
+            raise trained.error
+        return torch.full((len(blocks),), torch.inf, dtype=torch.double)
+    network = cast("ClassUnitGCN", trained.network("model")).eval()
+    graph = trained.graph
+    last = network.factors(graph.x, graph.edge_index)[-1]
+    layer = cast("ClassUnitConv", network.layers[-1])
+    own = [block.to(graph.x.device) for block in blocks]
+    return torch.stack([layer.edge_loss(last, block) for block in own]).double().cpu()
 
 
 def _in_blocks(held: Tensor) -> list[Tensor]:

@@ -14,14 +14,15 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import PER_MEMBER_SETTINGS, Settings
+from lgdgcn.config import PER_MEMBER_SETTINGS
 from lgdgcn.errors import InputError
 from lgdgcn.progress import Advance, long_work
 from lgdgcn.runtime import StopRequest
+from lgdgcn.search.race import Candidate
 from lgdgcn.search.sample import is_for_graph, is_searched_by_sample, search_sample
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.metric import choose_metric
-from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.population import EpochReport, Member, TrainState
+from lgdgcn.train.task import choose_metric
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["ROUNDS", "Candidate", "Choice", "choose_each", "choose_settings"]
@@ -31,14 +32,6 @@ Metrics = dict[str, float | None]
 ROUNDS = ((50, 8), (100, 4), (200, 1))
 LEAST = 50  # epochs that the best are trained for, whatever the time
 _ALIKE = 0.25  # standard errors of a validation score; scores that are nearer say nothing
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A model with its settings."""
-
-    model: str
-    settings: Settings
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""A part of a large graph that settings are tried on before all of it is trained on."""
+"""What settings are tried on: a part of a large graph, several splits of one with few labels."""
+
+import math
+from copy import copy
 
 import torch
 from torch import Tensor
@@ -6,15 +9,22 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.large.batch_input import lacks_table
-from lgdgcn.large.graph_rows import GraphRows
 from lgdgcn.large.neighbourhood import induced_edges, linked_sample, some_of
-from lgdgcn.large.scratch import nodes_of
+from lgdgcn.large.rows import GraphRows, nodes_of
 from lgdgcn.train.memory import TooLargeError, check_memory
 from lgdgcn.train.trained import attach_edge_weights
 
-__all__ = ["MOST_NODES", "is_for_graph", "is_searched_by_sample", "search_sample"]
+__all__ = [
+    "MOST_NODES",
+    "is_for_graph",
+    "is_searched_by_sample",
+    "repeated_splits",
+    "search_sample",
+]
 
-WHOLE = 50_000  # nodes of the largest graph that settings are tried on whole: some minutes
+WHOLE = 20_000  # nodes of the largest graph that settings are tried on whole: some minutes
+FEW = 300  # validation nodes; a score of fewer is drawn anew on other splits
+MOST_SPLITS = 5
 MOST_NODES = 10_000  # of a sample
 _LABELLED = 2_000  # training nodes, and validation nodes, that it is drawn around, at most
 _NEIGHBOURS = 200_000  # nodes whose latent neighbours are found within a minute or two
@@ -78,3 +88,35 @@ def _seen(y: Tensor, mask: Tensor) -> Tensor:
     """Labels, or label sets, of some nodes; the others' are unknown."""
     unknown = torch.nan if y.is_floating_point() else -1
     return y.where(mask.view(-1, *[1] * (y.dim() - 1)), unknown)
+
+
+def repeated_splits(graph: Data, seed: int = 0) -> list[Data]:
+    """Return a graph with its own split and, where it has few validation nodes, with others.
+
+    There are as many as make :data:`FEW` validation nodes together, at most :data:`MOST_SPLITS` and
+    no more than :data:`WHOLE` nodes in all. The others deal the training and validation nodes
+    anew, of every class as many to each as in the graph's own split. No test node is among them.
+
+    Args:
+        graph: A canonical graph in memory.
+        seed: Of the first new split; others have the next ones.
+    """
+    judged, nodes = int(graph.val_mask.sum()), int(graph.num_nodes or 1)
+    count = min(MOST_SPLITS, math.ceil(FEW / max(1, judged)), max(1, WHOLE // nodes))
+    return [graph, *(_split_anew(graph, seed + i) for i in range(1, count))]
+
+
+def _split_anew(graph: Data, seed: int) -> Data:
+    """Draw which of the training and validation nodes are trained on, class by class."""
+    both = graph.train_mask | graph.val_mask
+    # label sets are one stratum: too few nodes have the same one
+    stratum = graph.y if graph.y.dim() == 1 else torch.zeros(len(both), dtype=torch.long)
+    generator = torch.Generator().manual_seed(seed)
+    train = torch.zeros_like(both)
+    for label in stratum[both].unique():
+        nodes = (both & (stratum == label)).nonzero().flatten()
+        trained = int(graph.train_mask[nodes].sum())
+        train[nodes[torch.randperm(len(nodes), generator=generator)[:trained]]] = True
+    other = copy(graph)
+    other.train_mask, other.val_mask = train, both & ~train
+    return other

@@ -7,7 +7,7 @@ from typing import Any
 import optuna
 
 from lgdgcn.errors import InputError
-from lgdgcn.runs.files import differences
+from lgdgcn.runs.checkpoint import differences
 from lgdgcn.search.database import StudyAddress, connect
 from lgdgcn.storage import to_json
 

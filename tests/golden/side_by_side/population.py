@@ -15,8 +15,11 @@ from safetensors.torch import save_file
 
 from lgdgcn.config import preset, resolve
 from lgdgcn.data.source import GraphSource
-from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.state import Member
+
+try:
+    from lgdgcn.training import Epoch, Training, run
+except ImportError:  # in older trees they are elsewhere
+    from lgdgcn.training import Epoch, Training, run
 
 OWN: tuple[dict[str, Any], ...] = (
     {"lr": 0.01, "dropout": 0.5},
@@ -25,36 +28,26 @@ OWN: tuple[dict[str, Any], ...] = (
 )
 
 
-class Recorder(JobObserver):
-    """Writes what every epoch says of every member, and the best weights of each."""
-
-    def __init__(self, run: Path) -> None:
-        self.run = run
-        run.mkdir(parents=True)
-
-    def on_epoch(self, jobs: Sequence[Job], trainer: Any, reports: Sequence[Any]) -> None:
-        with (self.run / "metrics.jsonl").open("a") as file:
-            for report in reports:
-                file.write(json.dumps({"seed": report.index, **report.metrics}) + "\n")
-
-    def on_end(self, jobs: Sequence[Job], trainer: Any) -> None:
-        for index, job in enumerate(jobs):
-            file = self.run / f"model-seed-{index}.safetensors"
-            state = trainer.model(index).state_dict()
-            save_file({name: one.contiguous().clone() for name, one in state.items()}, file)
-            job.done = True
-
-
 def main() -> None:
-    graph, run, epochs, variant = sys.argv[1:]
-    data = GraphSource(graph).load(0)
+    graph, folder, epochs, variant = sys.argv[1:]
+    data, path = GraphSource(graph).load(0), Path(folder)
     base = preset("", "lgdgcn", variant, multi_label=data.y.dim() == 2)
-    members = [
-        Member(resolve({"variant": variant}, base, {**own, "epochs": int(epochs)}), seed)
-        for seed, own in enumerate(OWN)
-    ]
-    jobs = [Job("lgdgcn", member, data) for member in members]
-    run_jobs(jobs, torch.device("cpu"), Recorder(Path(run)))
+    trainings = []
+    for seed, own in enumerate(OWN):
+        settings = resolve({"variant": variant}, base, {**own, "epochs": int(epochs)})
+        trainings.append(Training("lgdgcn", settings, seed, data))
+    path.mkdir(parents=True)
+    with (path / "metrics.jsonl").open("a") as file:
+
+        def on_epoch(reports: Sequence[Epoch]) -> None:
+            for report in reports:
+                line = {"seed": report.training.seed, **report.metrics}
+                file.write(json.dumps(line) + "\n")
+
+        for result in run(trainings, torch.device("cpu"), on_epoch):
+            state = result.network().state_dict()
+            weights = {name: one.contiguous().clone() for name, one in state.items()}
+            save_file(weights, path / f"model-seed-{result.training.seed}.safetensors")
 
 
 if __name__ == "__main__":

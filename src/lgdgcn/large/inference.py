@@ -1,0 +1,172 @@
+"""The units of all nodes of a graph of any size, found step by step for all nodes.
+
+A batch of nodes needs the neighbours of neighbours, which soon are most of the graph. Here every
+step of the network is made for all nodes before the next one begins
+(:mod:`lgdgcn.large.steps`). So all neighbours count, the result is that of the whole graph at
+once, and a step reads every edge once.
+"""
+
+import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lgdgcn import kernels
+from lgdgcn.errors import InputError
+from lgdgcn.large.hops import row_ranges
+from lgdgcn.large.neighbourhood import around
+from lgdgcn.large.rows import GraphRows
+from lgdgcn.large.steps import NodeSteps
+from lgdgcn.large.structure import structure_rows
+from lgdgcn.models import ClassUnitGCN
+from lgdgcn.nn import ClassUnitConv
+from lgdgcn.nn.ours.edge_mixture import posterior_of
+
+__all__ = ["SCORED", "UnitTable", "depth_of", "scores_without", "unit_table"]
+
+SCORED = 1 << 16  # nodes that are scored at once
+_EDGES = 1 << 16  # whose ends are read at once
+
+
+@dataclass(frozen=True)
+class UnitTable:
+    """What a network says of every node of a graph.
+
+    Attributes:
+        graph: The graph, as the network reads it.
+        network: The network.
+        units: The units of the last layer ``[N, M * d]``, in memory or in a mapped file.
+        lift: How much an agreement of two nodes in each factor speaks for it ``[M]``.
+    """
+
+    graph: GraphRows
+    network: ClassUnitGCN
+    units: Tensor
+    lift: Tensor
+
+    def rows(self, nodes: Tensor) -> Tensor:
+        """The units of some nodes ``[n, M, d]``."""
+        return self.units[nodes].view(len(nodes), self.network.num_factors, -1)
+
+    @torch.no_grad()
+    def logits(self, units: Tensor) -> Tensor:
+        """The class scores that units mean, ``[n, M, d] -> [n, C]``.
+
+        Raises:
+            InputError: They are not finite.
+        """
+        like = self.network.head.start
+        logits = self.network.score(self.network.evidence(units.to(like.device))).cpu()
+        if bad := int((~logits.isfinite()).any(-1).sum()):
+            raise InputError(
+                f"the model's scores of {bad} of {len(logits)} nodes are not finite; "
+                "the features may be too large, or the model damaged"
+            )
+        return logits
+
+    def edge_factors(self, source: Tensor, target: Tensor) -> Tensor:
+        """Probability of each factor, of edges by their ends ``[e] -> [e, M]``."""
+        found = [self.lift.new_zeros(0, len(self.lift))]
+        for low in range(0, len(source), _EDGES):
+            ends = (self.rows(end[low : low + _EDGES]).square() for end in (source, target))
+            found.append(posterior_of((next(ends) * next(ends)).sum(-1), self.lift))
+        return torch.cat(found)
+
+
+@torch.no_grad()
+def unit_table(graph: GraphRows, network: ClassUnitGCN) -> UnitTable:
+    """Run a network on all nodes of a graph; one with a structure finds that of the graph first.
+
+    Args:
+        graph: The graph, with features scaled as the network is used to.
+        network: One that :func:`~lgdgcn.large.batch_input.check_batchable` accepts.
+    """
+    steps = NodeSteps(graph, network, structure_rows(graph, network))
+    units = steps.units(steps.encoded())
+    return UnitTable(graph, network, units, steps.lift())
+
+
+_ROWS = 1 << 14  # nodes whose edges are looked at together
+
+
+def depth_of(network: ClassUnitGCN) -> int:
+    """How many hops away a node can be and still have a part in another's scores."""
+    votes = sum(cast("ClassUnitConv", layer).iterations for layer in network.layers)
+    encoder = network.encoder
+    return votes + (0 if encoder is None else encoder.hops + len(encoder.deeper))
+
+
+def scores_without(table: UnitTable, nodes: Tensor, factor: int) -> Tensor:
+    """Class scores of some nodes on the graph without the edges of a factor ``[n, C]``.
+
+    An edge belongs to its likeliest factor. Only the nodes that have a part in the scores are
+    looked at, and their neighbours, as degrees count: often that is most of the graph, and of a
+    network with a structure all of it.
+
+    Args:
+        table: What the network says of the whole graph.
+        nodes: The nodes, ascending ``[n]``.
+        factor: Number of the factor, from 0.
+    """
+    network, rows = table.network, table.graph
+    if network.propagation_graph is None:
+        near = around(rows.row_ptr, rows.column, nodes, depth_of(network) + 1)
+    else:  # latent neighbours may be anywhere, and are found anew
+        near = torch.arange(rows.num_nodes)
+    found = unit_table(_without(table, near, factor), network)
+    return found.logits(found.rows(torch.searchsorted(near, nodes)))
+
+
+def _without(table: UnitTable, nodes: Tensor, factor: int) -> GraphRows:
+    """The graph of some nodes without the edges of a factor, its neighbours in a mapped file."""
+    rows = table.graph
+    degree, kind = [], np.int32 if len(nodes) < 2**31 else np.int64
+    scale = 1.0 if rows.weight is None else _mean_weight(table, factor)
+    weights: list[Tensor] = []
+    with tempfile.TemporaryFile(dir=Path(tempfile.gettempdir())) as file:
+        for some in torch.split(nodes, _ROWS):
+            ptr, entry = kernels.sample(rows.row_ptr, some, 0, 0)
+            row = torch.repeat_interleave(ptr.diff(), output_size=len(entry))
+            target = rows.column[entry].long()
+            place = torch.searchsorted(nodes, target).clamp_max(len(nodes) - 1)
+            stays = nodes[place] == target
+            stays &= table.edge_factors(some[row], target).argmax(1) != factor
+            degree.append(torch.bincount(row[stays], minlength=len(some)))
+            cast("Any", place[stays].numpy().astype(kind)).tofile(file)
+            if rows.weight is not None:
+                weights.append(rows.weight[entry[stays]] / scale)
+        column = _mapped(file, kind)
+    row_ptr = torch.cat([torch.zeros(1, dtype=torch.long), torch.cat(degree).cumsum(0)])
+    return GraphRows(
+        row_ptr,
+        column,
+        torch.cat(weights) if weights else None,
+        lambda chosen: rows.features(nodes[chosen]),
+        rows.num_features,
+        rows.dtype,
+    )
+
+
+def _mapped(file: BinaryIO, kind: Any) -> Tensor:
+    """All numbers of a file, which the map keeps."""
+    file.flush()
+    if not file.seek(0, 2):
+        return torch.zeros(0, dtype=torch.int32)
+    return torch.from_numpy(np.memmap(file, kind, "r+"))
+
+
+def _mean_weight(table: UnitTable, factor: int) -> float:
+    """Mean weight of the edges of all other factors, which a network divides weights by."""
+    rows, total, count = table.graph, 0.0, 0
+    assert rows.weight is not None
+    for low, high in pairwise(row_ranges(rows.row_ptr.numpy(), table.units.size(1))):
+        ends = rows.edges(low, high)
+        stays = table.edge_factors(*ends).argmax(1) != factor
+        weight = rows.weight[int(rows.row_ptr[low]) : int(rows.row_ptr[high])][stays]
+        total, count = total + float(weight.double().sum()), count + len(weight)
+    return total / max(1, count)

@@ -1,0 +1,194 @@
+"""The steps of a network, each made for all nodes of a graph before the next one begins.
+
+Every step (a hop, a deeper layer, a round of votes) goes from one table with a row for every node
+into another. Large tables are mapped files.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from lgdgcn.large.batches import BatchSampler
+from lgdgcn.large.hops import hop_table, row_ranges, table_folder
+from lgdgcn.large.rows import GraphRows, matrix_maker
+from lgdgcn.models import ClassUnitGCN
+from lgdgcn.nn import ClassUnitConv
+from lgdgcn.nn.encoder import DeeperLayer, PropagationEncoder
+from lgdgcn.nn.ours.class_units import class_units
+from lgdgcn.nn.ours.edge_mixture import SMALLEST
+from lgdgcn.nn.propagation import weights_of_one_hop
+from lgdgcn.nn.routing import route
+from lgdgcn.progress import long_work
+
+__all__ = ["NodeSteps"]
+
+Rows = Callable[[Tensor], Tensor]  # of some nodes ``[n] -> [n, C]``
+
+_TABLES = 4  # that are held at the same time
+
+
+class NodeSteps:
+    """The steps of a network, each for all nodes.
+
+    Args:
+        graph: The graph, along whose edges nodes vote.
+        network: The network, which is evaluated.
+        along: What it propagates along, with weights and neighbours of its own; without a
+            structure the graph itself.
+
+    Attributes:
+        hidden: What an encoder has made of all nodes ``[N, C]``.
+        last: The units that were made last ``[N, M * d]``.
+    """
+
+    hidden: Tensor
+    last: Tensor
+
+    def __init__(self, graph: GraphRows, network: ClassUnitGCN, along: GraphRows) -> None:
+        self.graph, self.network, self.along = graph, network.eval(), along
+        self.device = network.head.start.device
+        widths = [cast("ClassUnitConv", layer).out_channels for layer in network.layers]
+        if network.encoder is not None:
+            widths.append(network.encoder.bias.size(-1))
+        size = _TABLES * graph.num_nodes * max(widths) * graph.dtype.itemsize
+        self.folder = table_folder(size)
+        wide = max(*widths, graph.num_features // 4)
+        self.ranges = row_ranges(graph.row_ptr.numpy(), wide)
+
+    def table(self, width: int, make: Rows, what: str) -> Tensor:
+        """Make the rows of all nodes, some at a time ``[N, width]``."""
+        size = (self.graph.num_nodes, width)
+        table = torch.from_numpy(matrix_maker(size, self.graph.dtype, self.folder)())
+        with long_work(what, "nodes") as advance:
+            for low, high in pairwise(self.ranges):
+                table[low:high] = make(torch.arange(low, high)).cpu()
+                advance(high, high / size[0])
+        return table
+
+    def encoded(self) -> Rows:
+        """What the layers read of the nodes: hidden vectors, or without an encoder features."""
+        encoder = self.network.encoder
+        return self.graph.features if encoder is None else self._encoded(encoder)
+
+    def units(self, rows: Rows) -> Tensor:
+        """The units of the last layer ``[N, M * d]``."""
+        for layer in cast("list[ClassUnitConv]", list(self.network.layers)):
+            rows = self._voted(layer, rows)
+        return self.last
+
+    def hops(self, rows: Rows, width: int, shares: Tensor) -> Tensor:
+        """Sum the hops 0 to K of every node's row, weighted by shares ``[K + 1]``: ``[N, C]``."""
+
+        def read(nodes: Tensor) -> Tensor:
+            with torch.no_grad():  # in a thread of its own
+                return rows(nodes).cpu()
+
+        graph = replace(self.along, features=read, num_features=width)
+        with long_work("propagating", "rows") as advance:
+            table = hop_table(graph, len(shares) - 1, shares.cpu(), self.folder, advance)
+        return table.hops.squeeze(1)
+
+    def _encoded(self, encoder: PropagationEncoder) -> Rows:
+        """The hidden vectors of an encoder."""
+        features, device, width = self.graph.features, self.device, encoder.bias.size(-1)
+        kept = 1 - encoder.node_rate.to(self.graph.dtype).cpu()
+        if encoder.order == "features":
+            wide = self.hops(features, self.graph.num_features, encoder.hop_shares())
+
+            def summed(nodes: Tensor) -> Tensor:  # which drops nodes itself
+                return encoder.project_hops(wide[nodes].unsqueeze(1).to(device), 1)
+        else:
+            tables = [
+                self.hops(_projected(encoder, features, device, number), width, shares)
+                for number, shares in _matrices(encoder)
+            ]
+
+            def summed(nodes: Tensor) -> Tensor:
+                total = torch.stack([table[nodes] for table in tables]).sum(0)
+                return (kept * total).unsqueeze(0).to(device)
+
+        now = self.table(width, lambda nodes: encoder.activate(summed(nodes))[0], "encoding")
+        for layer in cast("list[DeeperLayer]", list(encoder.deeper)):
+            now = self._deeper(layer, now)
+        self.hidden = now
+        return now.__getitem__
+
+    def _deeper(self, layer: DeeperLayer, before: Tensor) -> Tensor:
+        """One more layer of an encoder ``[N, C]``."""
+
+        def project(nodes: Tensor) -> tuple[Tensor, Tensor]:
+            return layer.project(before[nodes].unsqueeze(0).to(self.device))
+
+        width = before.size(1)
+        carried = self.hops(lambda n: project(n)[1][0], width, weights_of_one_hop(before))
+
+        def activate(nodes: Tensor) -> Tensor:
+            neighbours = carried[nodes].unsqueeze(0).to(self.device)
+            return layer.activate(project(nodes)[0], neighbours)[0]
+
+        return self.table(width, activate, "encoding")
+
+    def _voted(self, layer: ClassUnitConv, rows: Rows) -> Rows:
+        """The units of a layer, after all rounds of votes."""
+        width, shape = layer.out_channels, (layer.factors, -1)
+
+        def scores(nodes: Tensor) -> Tensor:
+            return layer.project(rows(nodes).to(self.device))
+
+        now = self.table(width, lambda nodes: class_units(scores(nodes)).flatten(1), "units")
+        for _ in range(layer.iterations):
+            before = now
+            sampler = BatchSampler(
+                self.graph, before.__getitem__, [0], propagates=False, votes=True
+            )
+
+            def vote(nodes: Tensor, sampler: BatchSampler = sampler) -> Tensor:
+                batch = sampler.batch(nodes, nodes[:0], 0)
+                units = batch.x.view(len(batch.x), *shape).to(self.device)
+                edges = batch.edge_index.to(self.device)
+                votes, _ = route(units, edges, 1, layer.tau, normalize_last=False)
+                return class_units(scores(nodes) + votes[: len(nodes)]).flatten(1)
+
+            now = self.table(width, vote, "votes")
+        self.last, self.shares = now, layer.factor_weights.detach().cpu()
+        return now.__getitem__
+
+    def lift(self) -> Tensor:
+        """Each factor's share of the edges by the agreement of any two nodes in it ``[M]``.
+
+        That of :func:`~lgdgcn.nn.ours.edge_mixture.factor_posterior`, summed over the nodes.
+        """
+        factors, nodes = self.network.num_factors, self.graph.num_nodes
+        total = torch.zeros(self.last.size(1), dtype=torch.float64)
+        square = torch.zeros_like(total)
+        for low, high in pairwise(self.ranges):
+            part = self.last[low:high].double().square()
+            total += part.sum(0)
+            square += part.square().sum(0)
+        pairs = (total.square() - square).view(factors, -1).sum(-1)
+        by_chance = pairs / max(1, nodes * (nodes - 1)) + SMALLEST
+        return (self.shares.double() / by_chance).to(self.graph.dtype)
+
+
+def _matrices(encoder: PropagationEncoder) -> list[tuple[int, Tensor]]:
+    """The encoder's matrices by number, with the shares of hops that each is propagated by."""
+    if not encoder.is_separate:
+        return [(0, encoder.hop_shares())]
+    return [(k, torch.eye(k + 1)[k]) for k in range(encoder.hops + 1)]
+
+
+def _projected(
+    encoder: PropagationEncoder, features: Rows, device: torch.device, number: int
+) -> Rows:
+    """What one of the encoder's matrices makes of the features of some nodes."""
+    width = encoder.bias.size(-1)
+
+    def rows(nodes: Tensor) -> Tensor:
+        h = encoder.project(features(nodes).to(device), 1)[0]
+        return h[:, number * width : (number + 1) * width].contiguous()
+
+    return rows

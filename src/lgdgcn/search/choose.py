@@ -1,0 +1,349 @@
+"""What a user gets on a graph without settings of its own: the winner of a race on validation.
+
+Every caller hands over candidates, of one family or of all (:mod:`lgdgcn.search.candidates`), and
+gets a :class:`Choice`: ``lgdgcn train``, :class:`~lgdgcn.LGDClassifier`, ``lgdgcn tune``.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.config import AUTO, Settings, model_name, resolve
+from lgdgcn.errors import InputError
+from lgdgcn.progress import long_work
+from lgdgcn.runtime import StopRequest
+from lgdgcn.search.candidates import FAMILIES
+from lgdgcn.search.factors import FOUND, FoundFactors, find_factors
+from lgdgcn.search.race import Candidate, Metrics, Outcome, Split, Standing, race
+from lgdgcn.search.sample import (
+    is_for_graph,
+    is_searched_by_sample,
+    repeated_splits,
+    search_sample,
+)
+from lgdgcn.train.population import TrainState
+from lgdgcn.train.task import choose_metric
+from lgdgcn.training import Epoch, OnEpoch
+
+__all__ = ["RUNGS", "Choice", "Ranked", "choose"]
+
+RUNGS = (50, 100, 200)  # epochs after which candidates are judged
+# after so many epochs: how many go on of all, and of each family at least
+KEPT = {50: (8, 2), 100: (4, 1)}
+ALIKE = 0.25  # standard errors of a validation score; scores that are nearer say nothing
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The best candidate of one family.
+
+    Attributes:
+        candidate: Its model and settings.
+        score: Mean validation score when it was last judged; ``None`` if it was not.
+        noise: Standard error of the score.
+        epochs: How long it had been trained then.
+        tried: How many candidates of the family took part.
+        loss: Its mean validation loss.
+        state: Where its training on the graph's own split stands, to go on with; ``None`` if it
+            was not trained on the graph.
+        log: The metrics of the epochs of ``state``.
+    """
+
+    candidate: Candidate
+    score: float | None = None
+    noise: float = 0.0
+    epochs: int = 0
+    tried: int = 1
+    loss: float = math.inf
+    state: TrainState | None = field(default=None, repr=False, compare=False)
+    log: tuple[Metrics, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """What ``--model`` calls it."""
+        return model_name(self.candidate.model, self.candidate.settings.variant)
+
+    def as_row(self) -> dict[str, Any]:
+        """Return what ``result.json`` says of it; without a score it was not judged."""
+        row: dict[str, Any] = {"model": self.name, "tried": self.tried, "epochs": self.epochs}
+        if self.score is not None:
+            row |= {"validation": round(self.score, 4), "noise": round(self.noise, 4)}
+        return row
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and from what.
+
+    Attributes:
+        ranking: The best candidate of every family, first the one that is chosen, then the others
+            by score.
+        metric: The score.
+        splits: On how many splits each candidate was trained; 0 if there was nothing to choose.
+        sample: Nodes of the part of the graph that they were trained on; 0 for all of it.
+        early: Whether time was over before the end.
+        searched: Settings that were tried beyond the portfolio.
+        too_large: Candidates that took no part, as the whole graph is too large for them.
+        factors: How ``factors = "auto"`` was answered, if it was asked.
+    """
+
+    ranking: tuple[Ranked, ...]
+    metric: str = AUTO
+    splits: int = 0
+    sample: int = 0
+    early: bool = False
+    searched: int = 0
+    too_large: int = 0
+    factors: FoundFactors | None = None
+
+    @property
+    def best(self) -> Candidate:
+        """What is chosen."""
+        return self.ranking[0].candidate
+
+    @property
+    def state(self) -> TrainState | None:
+        """Where its training stands, to go on with."""
+        return self.ranking[0].state
+
+    @property
+    def log(self) -> tuple[Metrics, ...]:
+        """The metrics of its epochs so far."""
+        return self.ranking[0].log
+
+    @property
+    def tried(self) -> int:
+        """How many candidates took part."""
+        return sum(row.tried for row in self.ranking)
+
+    def of(self, model: str) -> Ranked | None:
+        """The best candidate of a family, if any took part."""
+        return next((row for row in self.ranking if row.candidate.model == model), None)
+
+    def __str__(self) -> str:
+        if not self.splits:
+            if self.tried == 1:
+                return "settings: the only ones there are to try"
+            return (
+                f"settings: the first of {self.tried}, as without validation nodes nothing could "
+                "be chosen"
+            )
+        text = f"settings: the best of {self.tried + self.searched} on validation"
+        if self.splits > 1:
+            text += f", each on {self.splits} splits"
+        if self.sample:
+            text += f", on a sample of {self.sample:,} nodes"
+        if self.too_large:
+            text += f"; {self.too_large} more are not for a graph of this size"
+        if self.early:
+            text += f"; time was over after {max(row.epochs for row in self.ranking)} epochs"
+        return text
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``config.toml`` and ``result.json`` say of it."""
+        return {
+            "metric": self.metric,
+            "splits": self.splits,
+            "sample": self.sample,
+            "early": self.early,
+            "searched": self.searched,
+            "ranking": [row.as_row() for row in self.ranking],
+        }
+
+
+def choose(
+    candidates: Sequence[Candidate],
+    data: Data,
+    device: torch.device,
+    *,
+    seed: int = 0,
+    seconds: float | None = None,
+    stop: StopRequest | None = None,
+) -> Choice:
+    """Race candidates on validation, and choose; labels of test nodes have no say in it.
+
+    On a large graph, or where candidates are trained in batches of nodes, they are trained on a
+    sample of it, all nodes of the sample at once. Where few nodes are judged, each candidate is
+    trained on several splits (:func:`~lgdgcn.search.sample.repeated_splits`).
+
+    Of one family those are alike whose score is within a quarter of its standard error of the best;
+    of these the one of lowest validation loss is chosen. Between families losses cannot be
+    compared: of those alike the simplest is chosen, in the order of
+    :data:`~lgdgcn.search.candidates.FAMILIES`.
+
+    Args:
+        candidates: Of one family or several. ``factors = "auto"`` is replaced by a number first.
+            A single one is not trained.
+        data: The canonical graph, on the CPU.
+        device: Where to train.
+        seed: Of the training on the graph's own split; others have the next ones.
+        seconds: Time limit; the choice then depends on the machine, if ``early`` says so.
+        stop: Becomes true when a signal asks to stop.
+
+    Raises:
+        InputError: No candidate can be trained here.
+    """
+    candidates, factors = _with_factors(candidates, data, seed, device, stop)
+    usable = list(candidates)
+    by_sample = any(is_searched_by_sample(data, one.settings) for one in candidates)
+    if by_sample:
+        usable = [one for one in candidates if is_for_graph(data, one.settings, one.model, device)]
+        usable = usable or list(candidates)  # what a user has asked for
+    about: dict[str, Any] = {"factors": factors, "too_large": len(candidates) - len(usable)}
+    metric = choose_metric(data, usable[0].settings.metric).metric
+    if len(usable) == 1 or not bool(data.val_mask.any()):
+        return Choice(_untried(usable), metric, **about)
+    graph = search_sample(data, seed) if by_sample else data
+    # all are judged by the score of the whole graph, on its own split and all others
+    alike: dict[str, Any] = {"metric": metric, "batch_size": 0}
+    tried = [Candidate(one.model, replace(one.settings, **alike)) for one in usable]
+    splits = [Split(part, seed + i) for i, part in enumerate(repeated_splits(graph, seed))]
+    with _followed(len(tried), len(splits), stop) as follow:
+        outcome = race(tried, splits, RUNGS, _keep, device, on_epoch=follow, seconds=seconds)
+    asked = dict(zip(outcome.standings, usable, strict=True))
+    ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
+    sample = 0 if graph is data else int(graph.num_nodes or 0)
+    return Choice(ranking, metric, len(splits), sample, outcome.early, **about)
+
+
+def _with_factors(
+    candidates: Sequence[Candidate],
+    data: Data,
+    seed: int,
+    device: torch.device,
+    stop: StopRequest | None,
+) -> tuple[list[Candidate], FoundFactors | None]:
+    """Replace ``factors = "auto"``, by the same number for all candidates."""
+    first = next((one for one in candidates if one.settings.factors == AUTO), None)
+    if first is None:
+        return list(candidates), None
+    settings, found = find_factors(first.settings, data, first.model, seed, device, stop)
+    sizes = {name: getattr(settings, name) for name in FOUND}
+
+    def sized(one: Settings) -> Settings:
+        return resolve(one.as_dict(), sizes) if one.factors == AUTO else one
+
+    return [Candidate(one.model, sized(one.settings)) for one in candidates], found
+
+
+def _untried(candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
+    """The first of every family, where nothing is trained."""
+    families: dict[str, list[Candidate]] = {}
+    for one in candidates:
+        families.setdefault(one.model, []).append(one)
+    return tuple(Ranked(family[0], tried=len(family)) for family in families.values())
+
+
+@contextmanager
+def _followed(candidates: int, splits: int, stop: StopRequest | None) -> Iterator[OnEpoch]:
+    """Show how far a race is, and stop where a signal asks for it."""
+    planned, before = 0, 0
+    for rung in RUNGS:
+        planned += (rung - before) * candidates * splits
+        candidates, before = min(candidates, KEPT.get(rung, (1, 1))[0]), rung
+    done = 0
+    with long_work("trying settings", "epochs") as advance:
+
+        def follow(epochs: Sequence[Epoch]) -> None:
+            nonlocal done
+            done += len(epochs)
+            advance(done, min(1.0, done / planned))
+            if stop:
+                stop.check("stopped while trying settings")
+
+        yield follow
+
+
+def _keep(standings: Sequence[Standing], rung: int) -> list[Standing]:
+    """Who goes on: the best of all, and the best of each family."""
+    of_all, of_family = KEPT[rung]
+    ranked = sorted(standings, key=_rank)
+    count: dict[str, int] = {}
+    kept = []
+    for place, one in enumerate(ranked):
+        model = one.candidate.model
+        count[model] = count.get(model, 0) + 1
+        if place < of_all or count[model] <= of_family:
+            kept.append(one)
+    return kept
+
+
+def _rank(one: Standing) -> tuple[float, float]:
+    """The best first; of two alike the one of lower loss.
+
+    Early on, many name the most common class always: the loss says which of them learn.
+    """
+    return (-(one.score or 0.0), one.loss)
+
+
+def _ranking(
+    outcome: Outcome,
+    splits: Sequence[Split],
+    asked: dict[Standing, Candidate],
+    *,
+    goes_on: bool,
+) -> Iterator[Ranked]:
+    """The best of every family, the chosen one first."""
+    if not outcome.last:
+        reasons = dict.fromkeys(one.failure for one in outcome.standings if one.failure)
+        models = ", ".join(dict.fromkeys(one.candidate.model for one in outcome.standings))
+        raise InputError(f"no settings of {models} can be trained here: {'; '.join(reasons)}")
+    judged = _judged(splits)
+    families: dict[str, list[Standing]] = {}
+    for one in outcome.standings:
+        families.setdefault(one.candidate.model, []).append(one)
+    rows = []
+    for family in families.values():
+        best = _best_of_family(family, judged)
+        row = Ranked(asked[best], best.score, 0.0, best.epochs, len(family), best.loss)
+        if best.score is not None:
+            row = replace(row, noise=_noise(best.scores, judged))
+        if goes_on and best.state is not None:
+            row = replace(row, state=best.state, log=tuple(best.log))
+        rows.append(row)
+    rows.sort(key=lambda row: -math.inf if row.score is None else row.score, reverse=True)
+    chosen = _simplest_alike(rows)
+    yield chosen
+    yield from (row for row in rows if row is not chosen)
+
+
+def _best_of_family(family: Sequence[Standing], judged: int) -> Standing:
+    """Of those that were trained longest and are near the best score, that of lowest loss."""
+    longest = max(one.epochs for one in family)
+    last = [one for one in family if one.score is not None and one.epochs == longest]
+    last = last or [one for one in family if one.score is not None]
+    if not last:
+        return family[0]
+    best = min(last, key=_rank)
+    least = (best.score or 0.0) - ALIKE * _noise(best.scores, judged)
+    return min((one for one in last if (one.score or 0.0) >= least), key=lambda one: one.loss)
+
+
+def _simplest_alike(rows: Sequence[Ranked]) -> Ranked:
+    """Of families whose score is near the best one, the simplest; rows are sorted by score."""
+    top = rows[0]
+    least = (top.score or 0.0) - ALIKE * top.noise
+    order = {model: place for place, model in enumerate(FAMILIES)}
+    alike = [row for row in rows if row.score is not None and row.score >= least]
+    return min(alike, key=lambda row: order.get(row.candidate.model, len(order)))
+
+
+def _judged(splits: Sequence[Split]) -> int:
+    """How many answers are judged: different nodes of all splits, or their labels."""
+    nodes = torch.stack([split.graph.val_mask for split in splits]).any(0)
+    y = splits[0].graph.y
+    return max(1, int(nodes.sum()) * (y.size(1) if y.dim() == 2 else 1))
+
+
+def _noise(scores: Sequence[float], judged: int) -> float:
+    """Standard error of a mean score: of the nodes that are judged, or of the splits if larger."""
+    mean = fmean(scores)
+    of_nodes = math.sqrt(max(0.0, mean * (1 - mean)) / judged)
+    of_splits = stdev(scores) / math.sqrt(len(scores)) if len(scores) > 1 else 0.0
+    return max(of_nodes, of_splits)

@@ -1,0 +1,219 @@
+"""A race of settings: all are trained for a few epochs, and those that do well go on for longer.
+
+Successive halving (Jamieson & Talwalkar, 2016). A candidate is trained on several splits and seeds
+at once, members of one population, and judged by the mean of their validation scores. How long is
+counted in epochs, so the outcome depends on the graph and the seeds alone; a time limit can only
+end a race early. :func:`lgdgcn.search.choose.choose` decides what takes part and what is chosen.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import NamedTuple
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.config import Settings
+from lgdgcn.train.population import TrainState
+from lgdgcn.training import Epoch, OnEpoch, Training, run
+
+__all__ = ["Candidate", "Metrics", "Outcome", "Split", "Standing", "race"]
+
+Metrics = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model with its settings."""
+
+    model: str
+    settings: Settings
+
+
+class Split(NamedTuple):
+    """A canonical graph with one of its splits, and the seed of the training on it."""
+
+    graph: Data
+    seed: int
+
+
+@dataclass(eq=False)
+class Standing:
+    """Where a candidate stands in a race.
+
+    Attributes:
+        candidate: Whose trainings these are.
+        trainings: One for each split.
+        logs: The metrics of every epoch of each.
+        epochs: How long it had been trained when it was last judged.
+        scores: Then the best validation score of each training; none before it was judged.
+        losses: The validation losses of these epochs.
+        failure: Why it cannot be trained here, if so.
+    """
+
+    candidate: Candidate
+    trainings: list[Training] = field(repr=False)
+    logs: list[list[Metrics]] = field(repr=False)
+    epochs: int = 0
+    scores: tuple[float, ...] = ()
+    losses: tuple[float, ...] = ()
+    failure: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """Mean validation score; ``None`` if it was not judged or cannot be trained."""
+        return fmean(self.scores) if self.scores and not self.failure else None
+
+    @property
+    def loss(self) -> float:
+        """Mean validation loss of the epochs that scored best."""
+        return fmean(self.losses) if self.losses else math.inf
+
+    @property
+    def state(self) -> TrainState | None:
+        """Where the training on the first split stands, to go on with."""
+        return self.trainings[0].state
+
+    @property
+    def log(self) -> list[Metrics]:
+        """The metrics of the epochs of :attr:`state`."""
+        return self.logs[0][: self.state.epoch] if self.state else []
+
+
+class Outcome(NamedTuple):
+    """How a race has ended.
+
+    Attributes:
+        standings: Of all candidates, in their order.
+        last: Of those that took part in the last rung that was judged.
+        early: Whether time was over before the last rung.
+    """
+
+    standings: list[Standing]
+    last: list[Standing]
+    early: bool
+
+
+# Who goes on, of those that could be trained and judged after so many epochs.
+Keep = Callable[[Sequence[Standing], int], Iterable[Standing]]
+
+
+def race(
+    candidates: Sequence[Candidate],
+    splits: Sequence[Split],
+    rungs: Sequence[int],
+    keep: Keep,
+    device: torch.device,
+    *,
+    on_epoch: OnEpoch = lambda epochs: None,
+    seconds: float | None = None,
+) -> Outcome:
+    """Train candidates up to each rung, those of one architecture in one pass.
+
+    Args:
+        candidates: What takes part.
+        splits: Each candidate is trained on all of them; they may differ in the masks only.
+        rungs: Epochs after which all are judged, rising; a candidate's own setting ``epochs`` and
+            early stopping may end its trainings before.
+        keep: Is asked after every rung but the last, who goes on.
+        device: Where to train.
+        on_epoch: Sees all epochs of a pass, see :data:`lgdgcn.training.OnEpoch`; it may raise.
+        seconds: Time limit. It ends a race once any candidate has been judged: in the first rung
+            those count that had reached it by then, later the rungs that all have reached.
+    """
+    end = math.inf if seconds is None else time.monotonic() + seconds
+    standings = [
+        Standing(
+            candidate,
+            [Training(candidate.model, candidate.settings, split.seed, split.graph)
+             for split in splits],
+            [[] for _ in splits],
+        )
+        for candidate in candidates
+    ]  # fmt: skip
+    last, going = standings, standings
+    for number, rung in enumerate(rungs):
+        is_over = _train(going, rung, device, on_epoch, end, first=number == 0)
+        if is_over and number > 0:
+            return Outcome(standings, last, True)
+        for one in going:
+            _judge(one, rung)
+        last = [one for one in going if one.score is not None]
+        is_over |= time.monotonic() > end and rung != rungs[-1]
+        if is_over or not last:
+            return Outcome(standings, last, is_over)
+        if rung != rungs[-1]:
+            going = list(keep(last, rung))
+    return Outcome(standings, last, False)
+
+
+def _train(
+    going: Sequence[Standing],
+    rung: int,
+    device: torch.device,
+    on_epoch: OnEpoch,
+    end: float,
+    *,
+    first: bool,
+) -> bool:
+    """Train up to a rung; returns whether time was over before."""
+    owners: dict[Training, tuple[Standing, int]] = {}
+    for one in going:
+        settings = one.candidate.settings
+        for number, training in enumerate(one.trainings):
+            training.settings = replace(settings, epochs=min(rung, settings.epochs))
+            owners[training] = (one, number)
+
+    def may_end() -> bool:
+        return not first or any(_has_reached(one, rung) for one in going)
+
+    def follow(epochs: Sequence[Epoch]) -> list[Training]:
+        failed: list[Training] = []
+        for epoch in epochs:
+            one, number = owners[epoch.training]
+            if epoch.diverged is None:
+                one.logs[number][epoch.state.epoch - 1 :] = [epoch.metrics]
+            else:  # the candidate's other trainings need not go on
+                one.failure = epoch.diverged
+                failed += one.trainings
+        given_up = list(on_epoch(epochs) or ())
+        if time.monotonic() > end and may_end():
+            raise _TimeIsOver
+        return given_up + failed
+
+    try:
+        for result in run(list(owners), device, follow):
+            if result.error is not None:
+                owners[result.training][0].failure = str(result.error)
+            elif result.state is not None:
+                result.training.state = _on_host(result.state)
+    except _TimeIsOver:
+        return True
+    return False
+
+
+class _TimeIsOver(Exception):  # noqa: N818 (no error, only an end)
+    pass
+
+
+def _has_reached(one: Standing, rung: int) -> bool:
+    """Whether all trainings of a candidate have come to a rung, or to their own end before."""
+    states = [training.state for training in one.trainings]
+    settings = one.trainings[0].settings  # whose epochs end at the rung
+    return not one.failure and all(s is not None and s.is_finished(settings) for s in states)
+
+
+def _judge(one: Standing, rung: int) -> None:
+    if _has_reached(one, rung):
+        states = [training.state for training in one.trainings if training.state is not None]
+        one.epochs = max(state.epoch for state in states)
+        one.scores = tuple(state.best_score for state in states)
+        one.losses = tuple(state.best_loss for state in states)
+
+
+def _on_host(state: TrainState) -> TrainState:
+    """Keep a GPU's memory for what is trained."""
+    return replace(state, tensors={name: tensor.cpu() for name, tensor in state.tensors.items()})

@@ -1,0 +1,257 @@
+"""Trainings in, results out: as many in one pass as fit, halves of them where memory runs out.
+
+Every verb that trains describes what it wants as :class:`Training` and reads :class:`Result`::
+
+    for result in run(trainings, device, on_epoch):
+        ...
+"""
+
+import gc
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn.config import PER_MEMBER_SETTINGS, Settings
+from lgdgcn.data.scaling import suited_scaling
+from lgdgcn.errors import DivergedError, InputError, LGDError
+from lgdgcn.large.rows import prepared_rows
+from lgdgcn.large.sampler import NeighbourLoader
+from lgdgcn.models import NodeModel, NodeOutput
+from lgdgcn.train.loader import Loader, WholeGraph
+from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
+from lgdgcn.train.population import EpochReport, Member, TrainState
+from lgdgcn.train.task import Task
+from lgdgcn.train.trained import TrainedModel, prepared_alike
+from lgdgcn.train.trainer import Trainer
+
+__all__ = ["Epoch", "Result", "Training", "architecture", "run"]
+
+
+@dataclass(eq=False)
+class Training:
+    """One training that is wanted: what, on which graph, and where it stands.
+
+    Attributes:
+        model: A key of :data:`lgdgcn.models.MODELS`.
+        settings: Hyper-parameters.
+        seed: Of weights and dropout.
+        graph: Its canonical graph, on the CPU.
+        state: Where it stands; ``None`` if it is new. Who saves a state keeps it here, too: from
+            there a training begins again if memory runs out.
+        group: Trainings of one group are never parted, such as the seeds of a trial.
+    """
+
+    model: str
+    settings: Settings
+    seed: int
+    graph: Data = field(repr=False)
+    state: TrainState | None = field(default=None, repr=False)
+    group: Hashable = None
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One epoch of one training.
+
+    Attributes:
+        training: Which.
+        metrics: Epoch, losses and validation scores by name.
+        state: Where the training stands now, without tensors.
+        finished: Whether this was its last epoch.
+        diverged: The first non-finite loss as a sentence, if any.
+        snapshot: Returns where the training stands with its tensors, to be saved.
+    """
+
+    training: Training
+    metrics: dict[str, float | None]
+    state: TrainState
+    finished: bool
+    diverged: str | None
+    snapshot: Callable[[], TrainState] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A training that has ended.
+
+    Attributes:
+        training: Which.
+        graph: Its graph as it was trained on: on the device, with scaled features and ``scaling``.
+        task: What it predicts, and which score has chosen the epoch to keep.
+        state: Where it stands, with its tensors; ``None`` if it did not fit into memory.
+        error: Why there is no model: it diverged, or did not fit by itself; ``None`` usually.
+        network: Returns a single model with the weights of the best epoch or, called with
+            ``"model"``, of the last one.
+        output: Returns what a finished model says of all nodes of its graph, with all their
+            neighbours.
+    """
+
+    training: Training
+    graph: Data = field(repr=False)
+    task: Task | None
+    state: TrainState | None = field(repr=False)
+    error: LGDError | None
+    network: Callable[..., NodeModel] = field(repr=False)
+    output: Callable[[TrainedModel], NodeOutput] = field(repr=False)
+
+
+# Sees all trainings of a pass after each of their epochs. What it returns is given up (and keeps
+# the best it has seen); it may raise to stop everything.
+OnEpoch = Callable[[Sequence[Epoch]], Iterable[Training] | None]
+
+
+def run(
+    trainings: Sequence[Training],
+    device: torch.device,
+    on_epoch: OnEpoch = lambda epochs: None,
+) -> Iterator[Result]:
+    """Train, those of one architecture together, and yield each result when it is finished.
+
+    Args:
+        trainings: What is wanted; those of one pass have one graph, which may differ in its split.
+        device: Where to train.
+        on_epoch: See :data:`OnEpoch`.
+    """
+    alike: dict[Hashable, list[Training]] = {}
+    scalings: dict[int, str] = {}  # by the features, which splits of one graph share
+    for one in trainings:
+        alike.setdefault((architecture(one), _scaled_by(one, scalings)), []).append(one)
+    for together in sorted(alike.values(), key=len, reverse=True):
+        yield from _run_alike(together, device, on_epoch)
+
+
+def architecture(training: Training) -> Hashable:
+    """What trainings have in common that can be made in one pass."""
+    if training.settings.batch_size:
+        return id(training)
+    shared = {k: v for k, v in training.settings.as_dict().items() if k not in PER_MEMBER_SETTINGS}
+    return training.model, repr(shared)
+
+
+def _run_alike(
+    together: Sequence[Training], device: torch.device, on_epoch: OnEpoch
+) -> Iterator[Result]:
+    """Train what fits into one pass in as few passes as memory allows."""
+    free_memory(device)
+    largest = max((one.settings for one in together), key=lambda settings: settings.k)
+    at_once = 1 if largest.batch_size else members_at_once(together[0].graph, largest, device)
+    queue = deque(_passes(together, at_once))
+    while queue:
+        batch = queue.popleft()
+        ended: set[int] = set()
+        try:
+            for result in _train(batch, device, on_epoch):
+                ended.add(id(result.training))
+                yield result
+            continue
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            too_large = error if isinstance(error, InputError) else out_of_memory(device)
+        # out here nothing holds the failed trainer any more
+        too_large = too_large.with_traceback(None)
+        free_memory(device)
+        rest = [one for one in batch if id(one) not in ended]
+        halves = list(_passes(rest, (len(rest) + 1) // 2))
+        if len(halves) > 1:
+            queue.extendleft(reversed(halves))
+        else:
+            for one in rest:
+                yield Result(one, one.graph, None, None, too_large, _no_network, _no_network)
+
+
+def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -> Iterator[Result]:
+    """Train in one pass."""
+    members = [Member(one.settings, one.seed) for one in batch]
+    states = [one.state for one in batch]
+    trainer = Trainer(loader(batch, device), members, batch[0].model, states)
+    yielded: set[int] = set()
+    diverged: dict[int, str] = {}  # the reason, by index
+    while not trainer.finished:
+        reports = trainer.epoch()
+        diverged |= {one.index: one.diverged for one in reports if one.diverged is not None}
+        epochs = [_epoch(batch, trainer, report) for report in reports]
+        given_up = {id(one) for one in on_epoch(epochs) or ()}
+        trainer.retire(i for i, one in enumerate(batch) if id(one) in given_up)
+        over = {id(epoch.training) for epoch in epochs if epoch.finished} | given_up
+        for index, one in enumerate(batch):
+            if id(one) in over - yielded:
+                yielded.add(id(one))
+                yield _result(one, trainer, index, diverged.get(index))
+    for index, one in enumerate(batch):
+        if id(one) not in yielded:  # it was finished before
+            yield _result(one, trainer, index, diverged.get(index))
+
+
+def loader(trainings: Sequence[Training], device: torch.device) -> Loader:
+    """What these trainings, all of one architecture, compute on: batches, or the whole graph."""
+    settings, graphs = trainings[0].settings, [one.graph for one in trainings]
+    if not settings.batch_size:
+        return WholeGraph(prepared_alike(graphs, settings, device))
+    return NeighbourLoader(prepared_rows(graphs[0], settings), settings, device)
+
+
+def _epoch(batch: Sequence[Training], trainer: Trainer, report: EpochReport) -> Epoch:
+    index = report.index
+
+    def snapshot() -> TrainState:
+        return trainer.state(index)
+
+    return Epoch(
+        batch[index], report.metrics, report.state, report.finished, report.diverged, snapshot
+    )
+
+
+def _result(one: Training, trainer: Trainer, index: int, diverged: str | None) -> Result:
+    state = trainer.state(index)
+    error = None if diverged is None else DivergedError(diverged)
+
+    def network(weights: str = "best") -> NodeModel:
+        return trainer.model(index, weights)
+
+    def output(trained: TrainedModel) -> NodeOutput:
+        return trainer.output(index, trained)
+
+    return Result(one, trainer.graphs[index], trainer.tasks[index], state, error, network, output)
+
+
+def _no_network(*_: Any) -> NoReturn:
+    raise InputError("the training did not fit into memory")
+
+
+def _passes(trainings: Sequence[Training], size: int) -> Iterator[list[Training]]:
+    """Cut trainings into passes of about this size, at least one group each."""
+    groups: dict[Hashable, list[Training]] = {}
+    for one in trainings:
+        groups.setdefault(id(one) if one.group is None else one.group, []).append(one)
+    batch: list[Training] = []
+    for group in groups.values():
+        if batch and len(batch) + len(group) > size:
+            yield batch
+            batch = []
+        batch = batch + group
+    if batch:
+        yield batch
+
+
+def _scaled_by(training: Training, scalings: dict[int, str]) -> Hashable:
+    """The training nodes, if the features depend on them: other ones have no features in common."""
+    if training.settings.batch_size:
+        return None
+    kind, x = training.settings.feature_scaling, training.graph.x
+    if kind == "auto":
+        if id(x) not in scalings:
+            scalings[id(x)] = suited_scaling(x)
+        kind = scalings[id(x)]
+    return training.graph.train_mask.numpy().tobytes() if kind == "standard" else None
+
+
+def free_memory(device: torch.device) -> None:
+    """Give back what earlier trainers held, so that it counts as free."""
+    if device.type == "cuda":
+        gc.collect()
+        torch.cuda.empty_cache()
