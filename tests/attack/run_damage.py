@@ -97,7 +97,8 @@ def forge_weights(run: Path, random: Random, others: Path) -> str:
     file = random.choice([file for file in _files(run) if file.suffix == ".safetensors"])
     payload = file.read_bytes()
     length = int.from_bytes(payload[:8], "little")
-    head = json.loads(json.loads(payload[8 : 8 + length])["__metadata__"]["lgdgcn"])
+    text = json.loads(payload[8 : 8 + length])["__metadata__"]["lgdgcn"]
+    head = json.loads(text.partition(" ")[2])
     tensors = load(payload)
     name = random.choice(sorted(tensors))
     kind = random.randrange(7)
@@ -119,7 +120,7 @@ def forge_weights(run: Path, random: Random, others: Path) -> str:
         absurd = b'{"x":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}}'
         sealed(file, len(absurd).to_bytes(8, "little") + absurd)
     else:
-        sealed(file, save(tensors, metadata={"lgdgcn": json.dumps(head)}))
+        sealed(file, save(tensors, metadata={"lgdgcn": f"0 {json.dumps(head)}"}))
     return str(file.relative_to(run))
 
 
