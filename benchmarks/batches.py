@@ -23,7 +23,7 @@ from lgdgcn.config import auto_scaling, portfolio, preset, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.metrics.attribution import edge_attribution
 from lgdgcn.storage import write_json
-from lgdgcn.train.run import Result, Training
+from lgdgcn.training import Result, Training
 
 PLANTED = "lgd_syn_fac4"  # whose edges have known factors
 BATCH_SIZES = {PLANTED: 256, "pubmed": 4096, "amazon_photo": 1024, "tolokers": 2048}

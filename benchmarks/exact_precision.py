@@ -31,8 +31,8 @@ from lgdgcn.config import Settings
 from lgdgcn.data import load
 from lgdgcn.reproduce.cells import FULL
 from lgdgcn.storage import write_json, write_text
-from lgdgcn.train.run import Epoch, Training, run
 from lgdgcn.train.targets import Targets
+from lgdgcn.training import Epoch, Training, run
 
 PRECISIONS = ("scaled", "exact")
 SEARCHED, TRAINED = range(100, 108), range(10)  # seeds

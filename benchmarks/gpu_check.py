@@ -44,10 +44,11 @@ def batches(device: str) -> None:
 
     from lgdgcn.config import Settings
     from lgdgcn.data.packed import PackedGraph
-    from lgdgcn.large.batch_trainer import BatchTrainer
     from lgdgcn.large.rows import mapped_graph, prepared_rows
-    from lgdgcn.train.state import Member
+    from lgdgcn.large.sampler import NeighbourLoader
+    from lgdgcn.train.population import Member
     from lgdgcn.train.trained import TrainedModel
+    from lgdgcn.train.trainer import Trainer
 
     plain = {"variant": "ours", "space": False, "diversity": False, "latent_graph": False}
     encoder = {"encoder_channels": 8, "hops": 2, "hop_weights": "learned", "iterations": 0}
@@ -81,8 +82,8 @@ def batches(device: str) -> None:
                 )
 
                 def train(on: str, epochs: int, state=None, graph=graph, own=own):
-                    rows = prepared_rows(graph, own)
-                    trainer = BatchTrainer(rows, Member(own, 3), "lgdgcn", state, device=on)
+                    loader = NeighbourLoader(prepared_rows(graph, own), own, on)
+                    trainer = Trainer(loader, [Member(own, 3)], "lgdgcn", [state])
                     losses = [r.metrics["total"] for _ in range(epochs) for r in trainer.epoch()]
                     return trainer, losses
 
@@ -148,7 +149,7 @@ def portfolio(device: str) -> None:
     from lgdgcn.data.source import GraphSource
 
     data = GraphSource("synthetic:nodes=300,factors=2").load()
-    model = LGDClassifier(budget="20s", epochs=100, device=device).fit(data)
+    model = LGDClassifier(budget=4, epochs=100, device=device).fit(data)
     score = model.score()
     print(f"test score {score:.3f}")
     assert score > 0.5, score

@@ -27,7 +27,7 @@ from trainings import Row, in_workers, scored, source_of
 import lgdgcn
 from lgdgcn.config import auto_scaling, preset, resolve
 from lgdgcn.storage import write_text
-from lgdgcn.train.run import Training
+from lgdgcn.training import Training
 
 LARGE = ("tolokers", "flickr", "pubmed", "dblp_full", "blogcatalog", "amazon_photo", "actor")
 SMALL = ("citeseer", "cora", "chameleon_filtered", "wisconsin")

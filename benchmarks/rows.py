@@ -19,7 +19,7 @@ from lgdgcn.data import load
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.train.cuda_graph import CudaGraphRunner
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trained import prepared
 from lgdgcn.train.trainer import Trainer
 
@@ -110,8 +110,8 @@ def _lgdgcn(data: Data, settings: Settings, members: int, record: bool) -> Step:
     trainer = Trainer(data, [Member(settings, seed) for seed in range(members)], "lgdgcn")
 
     def one_step() -> Tensor:
-        total = trainer.step()["total"]
-        trainer.stacked.epoch += 1
+        total = trainer.steps()["total"]
+        trainer.population.epoch += 1
         return total
 
     runner = CudaGraphRunner(one_step, record)

@@ -20,7 +20,7 @@ from trainings import scored, source_of
 from lgdgcn.search.portfolio import choose_each
 from lgdgcn.search.sample import search_sample
 from lgdgcn.storage import write_json
-from lgdgcn.train.run import Training
+from lgdgcn.training import Training
 
 
 def train(graph: str, split: int, nodes: int, file: Path) -> None:

@@ -22,17 +22,18 @@ import torch
 from graphs import write_scale_graph
 from measuring import FreshProcess, Memory, Row, answer, exponent, number, print_table
 
-from lgdgcn.commands.predict_large import write_large
-from lgdgcn.commands.table_file import large_format
+from lgdgcn.cli.predict import node_blocks
+from lgdgcn.cli.tables import write_table
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.packed import PackedGraph, is_packed
-from lgdgcn.large.batch_trainer import BatchTrainer
 from lgdgcn.large.rows import mapped_graph, prepared_rows
+from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.large.view import GraphView
 from lgdgcn.runtime import keep_freed_memory, select_device, set_threads
 from lgdgcn.storage import check_target, make_folder, write_json
+from lgdgcn.train.loader import Batch
 from lgdgcn.train.memory import check_memory
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trained import TrainedModel, prepared
 from lgdgcn.train.trainer import Trainer
 
@@ -89,7 +90,8 @@ def epoch(graph: str, model: str, batch_size: int, device: str) -> Row:
     packed, settings = PackedGraph.open(graph), settings_of(batch_size)
     start = time.perf_counter()
     ready = prepared_rows(mapped_graph(packed), settings)
-    trainer = BatchTrainer(ready, Member(settings, 0), device=device)
+    loader = TimedLoader(ready, settings, device)
+    trainer = Trainer(loader, [Member(settings, 0)])
     prepare = time.perf_counter() - start
     for _ in range(2 if packed.num_edges // 2 <= SEVERAL else 1):
         start = time.perf_counter()
@@ -102,11 +104,49 @@ def epoch(graph: str, model: str, batch_size: int, device: str) -> Row:
     return {
         "seconds": seconds,
         "prepare_seconds": prepare,
-        "step_seconds": trainer.stepped,
-        "waiting_share": trainer.waited / trainer.stepped,
-        "steps": trainer.deal.steps,
+        "step_seconds": loader.stepped,
+        "waiting_share": loader.waited() / loader.stepped,
+        "steps": loader.num_steps,
         "loss": report.metrics["total"],
     }
+
+
+class TimedLoader(NeighbourLoader):
+    """Measures how long the steps of an epoch take, and how long of it there is no batch.
+
+    A GPU computes on while the host asks for the next batch. So there, the time is that between the
+    end of the work on one batch and the beginning of the work on the next.
+    """
+
+    def steps(self) -> Iterator[Iterator[Batch]]:
+        start, self.host, self.events = time.perf_counter(), 0.0, []
+        for batches in super().steps():
+            yield self._timed(batches)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self.stepped = time.perf_counter() - start
+
+    def _timed(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        for _ in range(self.ranks.rank, self.order.parts, self.ranks.size):
+            start, done = time.perf_counter(), self._event()
+            batch = next(batches)
+            self.events.append((done, self._event()))
+            self.host += time.perf_counter() - start
+            yield batch
+
+    def _event(self) -> Any:
+        """A moment in the work of a GPU."""
+        if self.device.type != "cuda":
+            return None
+        event = torch.cuda.Event(enable_timing=True)
+        event.record(torch.cuda.current_stream(self.device))
+        return event
+
+    def waited(self) -> float:
+        """Seconds of the last epoch in which there was no batch to compute."""
+        if self.device.type != "cuda":
+            return self.host
+        return sum(done.elapsed_time(ready) for done, ready in self.events) / 1000
 
 
 def full(graph: str, device: str) -> Row:
@@ -122,10 +162,10 @@ def full(graph: str, device: str) -> Row:
 
 
 def predict(graph: str, model: str, device: str) -> Row:
-    file = Path(model).with_suffix(large_format())
+    file = Path(model).with_suffix(".parquet")
     start = time.perf_counter()
     large = GraphView.mapped(TrainedModel.load(Path(model), device), PackedGraph.open(graph))
-    write_large(large, file, None, probabilities=False)
+    write_table(file, node_blocks(large, probabilities=False))
     seconds = time.perf_counter() - start
     size = file.stat().st_size
     file.unlink()

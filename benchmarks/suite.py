@@ -27,7 +27,7 @@ from trainings import in_workers, scored, source_of
 from lgdgcn.config import auto_scaling, default_variant, preset, resolve
 from lgdgcn.search.portfolio import ROUNDS, Candidate, choose_each
 from lgdgcn.storage import write_text
-from lgdgcn.train.run import Training
+from lgdgcn.training import Training
 
 SPLITS = 5
 UNTUNED = "untuned"  # our default settings, without a search

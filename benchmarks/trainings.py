@@ -8,8 +8,8 @@ import torch
 
 from lgdgcn.data.source import GraphSource
 from lgdgcn.runtime import keep_freed_memory
-from lgdgcn.train.run import Epoch, Result, Training, run
 from lgdgcn.train.trained import TrainedModel, feature_names
+from lgdgcn.training import Epoch, Result, Training, run
 
 CITATIONS = ("cora", "citeseer", "pubmed")  # random splits, as their standard one is only one
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from lgdgcn.config import Settings
 from lgdgcn.data import synthetic_graph
 from lgdgcn.models import LGDGCN, MODELS, ModelSpec, NodeOutput
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trainer import Trainer
 
 

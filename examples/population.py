@@ -2,7 +2,7 @@
 
 from lgdgcn.config import Settings
 from lgdgcn.data import synthetic_graph
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trainer import Trainer
 
 

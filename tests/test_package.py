@@ -53,7 +53,7 @@ import lgdgcn.data
 import lgdgcn.models
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trainer import Trainer
 data = canonical(lgdgcn.data.synthetic_graph(nodes=30, classes=3, factors=2, average_degree=6))
 trainer = Trainer(data, [Member(Settings(factors=2, hidden_channels=4, epochs=2))] * 2)

@@ -54,10 +54,10 @@ from lgdgcn.search.candidates import candidates, candidates_of_all, seconds_of
 from lgdgcn.search.choose import choose
 from lgdgcn.search.race import Candidate
 from lgdgcn.storage import check_target, write_text
-from lgdgcn.train.run import Epoch
-from lgdgcn.train.sanity import usage_warning
+from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
 from lgdgcn.train.trained import MODEL, TrainedModel
+from lgdgcn.training import Epoch
 
 if TYPE_CHECKING:
     from lgdgcn.edges import EdgeReasons
@@ -151,7 +151,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         verbose: A line is printed every so many epochs; 0 for none.
         callbacks: Functions that are called after every epoch with an
-            :class:`~lgdgcn.train.run.Epoch`.
+            :class:`~lgdgcn.training.Epoch`.
 
     Attributes:
         classes_: Original class or label names.

@@ -43,7 +43,6 @@ def quick_measures(monkeypatch):
     def quick(trained, data):
         return measure(trained, data, resamples=0)
 
-    monkeypatch.setattr("lgdgcn.commands.measure.measure", quick)
     monkeypatch.setattr("lgdgcn.metrics.controls.measure", quick)
 
 

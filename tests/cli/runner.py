@@ -110,7 +110,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 SERVER = """
 import contextlib, io, json, os, sys, tempfile
-import lgdgcn.plots, lgdgcn.commands.predict, lgdgcn.commands.train, lgdgcn.kernels.cpu
+import lgdgcn.plots, lgdgcn.cli.opened, lgdgcn.commands.train, lgdgcn.kernels.cpu
 from lgdgcn.cli import main
 
 lgdgcn.plots.tsne_map = lambda points, seed: points[:, :2]  # t-SNE is not what is tested

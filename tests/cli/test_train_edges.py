@@ -277,8 +277,7 @@ def test_types_that_are_held_back_cannot_leak(typed):
 
 def test_other_verbs_say_what_the_run_is(typed, tmp_path):
     _, run, _ = typed
-    for args in (["predict", run], ["measure", run]):
-        call(*args).refused("holds reasons of edges", "--edges")
+    call("measure", run).refused("holds reasons of edges", "lgdgcn explain")
     call("predict", run, "--edges", "--graph", typed[0]).refused("--graph", "its own edges")
     call("predict", run, "--edges", "--out", run / "result.json").refused("is a file of a run")
     call("predict", run, "--edges", "--out", typed[0] / "edges.csv").refused("of the graph")

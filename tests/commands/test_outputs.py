@@ -84,7 +84,7 @@ def test_no_file_of_a_run_is_an_output(finished, tmp_path, verb, name):
 
 def test_what_belongs_to_a_run_is_replaced_by_its_own_command_only(finished, tmp_path, monkeypatch):
     run, _ = finished
-    monkeypatch.setattr("lgdgcn.commands.measure.measure", lambda trained, data: [])
+    monkeypatch.setattr("lgdgcn.metrics.controls.measure", lambda trained, data: [])
     try:
         assert call("measure", run, "--out", run / "measure.json").code == 0
         assert call("measure", run).code == 0

@@ -55,7 +55,7 @@ def test_other_data(own):
 
 def test_other_data_are_said_where_the_model_is_looked_at(own, tmp_path, monkeypatch):
     graph, run = own
-    monkeypatch.setattr("lgdgcn.commands.measure.measure", lambda trained, data: [])
+    monkeypatch.setattr("lgdgcn.metrics.controls.measure", lambda trained, data: [])
     assert call("measure", run, "--out", tmp_path / "m.json").err == ""
     nodes = graph / "nodes.csv"
     nodes.write_text(nodes.read_text().replace(",train", ",test", 1))

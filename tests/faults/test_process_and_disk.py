@@ -59,8 +59,8 @@ def unusable(folder: Path) -> list[Path]:
     ("verb", "work"),
     [
         ("train", "lgdgcn.commands.train.fit"),
-        ("measure", "lgdgcn.commands.measure.measure"),
-        ("explore", "lgdgcn.commands.explore.payload"),
+        ("measure", "lgdgcn.metrics.controls.measure"),
+        ("explore", "lgdgcn.explorer.payload.payload"),
         ("predict", "lgdgcn.train.trained.TrainedModel.__call__"),
         ("tune", "lgdgcn.commands.tune.search"),
         ("reproduce", "lgdgcn.reproduce.runs.train_cells"),

@@ -5,8 +5,8 @@ from lgdgcn.config import Settings
 from lgdgcn.models import GRAND
 from lgdgcn.models.population import stack
 from lgdgcn.nn import RandomStreams
-from lgdgcn.train.members import new_model
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
+from lgdgcn.train.trainer import Trainer
 from literal import propagation as literal
 from literal.consistency import consistency_loss
 from models.toy import toy_graph
@@ -30,7 +30,7 @@ def test_the_loss_is_the_literal_one(multi_label, sure):
     settings = Settings(
         hidden_channels=8, hops=2, views=3, dropout=0.0, sharpening=0.4, confidence=sure
     )
-    model = new_model("grand", Member(settings, 0), data, 6 if multi_label else 3).train()
+    model = Trainer(data, [Member(settings, 0)], "grand").new_model(0).train()
     streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.0]))
     stacked = stack([model]).train()
     with streams.active():

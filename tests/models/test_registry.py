@@ -10,9 +10,9 @@ from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build
 from lgdgcn.models.population import stack
-from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
+from lgdgcn.train.trainer import loss_terms
 from models.toy import toy_graph
 
 EVERY = pytest.mark.parametrize("name", MODELS)

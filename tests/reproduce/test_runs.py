@@ -41,7 +41,7 @@ def populations(monkeypatch):
             sizes.append(len(members))
             super().__init__(graphs, members, *rest)
 
-    monkeypatch.setattr("lgdgcn.train.run.Trainer", Counted)
+    monkeypatch.setattr("lgdgcn.training.Trainer", Counted)
     return sizes
 
 
@@ -210,7 +210,7 @@ def test_too_little_memory_means_smaller_populations(results, monkeypatch):
                 raise torch.OutOfMemoryError
             super().__init__(graphs, members, *rest)
 
-    monkeypatch.setattr("lgdgcn.train.run.Trainer", Greedy)
+    monkeypatch.setattr("lgdgcn.training.Trainer", Greedy)
     assert train_cells([cell(seeds=(0, 1, 2, 3, 4))], results, CPU) == 5
 
 

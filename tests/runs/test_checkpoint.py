@@ -24,7 +24,7 @@ from lgdgcn import tensor_file
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.runs.checkpoint import Checkpoint
 from lgdgcn.tensor_file import check_like
-from lgdgcn.train.state import TrainState
+from lgdgcn.train.population import TrainState
 
 NAMES = ["run.previous.safetensors", "run.safetensors"]
 
@@ -141,7 +141,7 @@ from pathlib import Path
 import torch
 from lgdgcn import storage
 from lgdgcn.runs.checkpoint import Checkpoint
-from lgdgcn.train.state import TrainState
+from lgdgcn.train.population import TrainState
 
 def killed_before(number):
     # Every call that changes the disk counts; the one with this number never happens.

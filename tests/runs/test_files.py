@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lgdgcn.commands import explore, train_table
+from lgdgcn.cli import explore
+from lgdgcn.commands import train_table
 from lgdgcn.errors import InputError
 from lgdgcn.runs.files import read_config, read_result
 from lgdgcn.runs.finished import lost_to

@@ -105,9 +105,9 @@ def tensor_there(make):
 def pretended_device(monkeypatch, memory=2**40):
     """Let tensors be put on ``DEVICE``, which has so much free memory."""
     monkeypatch.setenv("LGDGCN_BACKEND", "torch")
-    monkeypatch.setattr("lgdgcn.large.ahead.nullcontext", Factories)  # of the thread that reads
+    monkeypatch.setattr("lgdgcn.large.sampler.nullcontext", Factories)  # of the thread that reads
     monkeypatch.setattr("lgdgcn.large.hops.ThreadPoolExecutor", Threads)
-    monkeypatch.setattr("lgdgcn.large.resident.available_memory", lambda device: memory)
+    monkeypatch.setattr("lgdgcn.large.batch_input.available_memory", lambda device=None: memory)
     monkeypatch.setattr("torch.tensor", tensor_there(torch.tensor))
     monkeypatch.setattr("torch.Tensor.pin_memory", lambda tensor: tensor)
     before = torch.__future__.get_swap_module_params_on_conversion()

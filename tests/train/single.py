@@ -3,7 +3,7 @@
 from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models.population import single_names
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trainer import Trainer
 
 
@@ -55,7 +55,7 @@ class Single:
 
     def forget(self):
         """Weights were changed by hand: nothing computed before is of use."""
-        self.trainer._known_layers = []
+        self.trainer.loader.known = []
 
     def model(self, part="best"):
         return self.trainer.model(0, part)

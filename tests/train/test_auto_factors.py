@@ -23,7 +23,7 @@ from lgdgcn.search.factors import (
     hold_back_edges,
     least_factors,
 )
-from lgdgcn.train.run import run
+from lgdgcn.training import run
 
 CPU = torch.device("cpu")
 

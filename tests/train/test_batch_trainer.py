@@ -12,12 +12,13 @@ from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
 from lgdgcn.large import rows
-from lgdgcn.large.batch_trainer import BatchTrainer
 from lgdgcn.large.rows import mapped_graph, prepared_rows
+from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.train import task
-from lgdgcn.train.run import Training, run
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.targets import Targets
+from lgdgcn.train.trainer import Trainer
+from lgdgcn.training import Training, run
 from train.test_batches import NODES, graph_of
 
 PLAIN = {"variant": "ours", "space": False, "diversity": False, "latent_graph": False}
@@ -61,7 +62,8 @@ def canonical_graph(seed=0):
 
 
 def trained(settings, data, epochs, state=None):
-    trainer = BatchTrainer(prepared_rows(data, settings), Member(settings, 3), "lgdgcn", state)
+    loader = NeighbourLoader(prepared_rows(data, settings), settings)
+    trainer = Trainer(loader, [Member(settings, 3)], "lgdgcn", [state])
     reports = [report for _ in range(epochs) for report in trainer.epoch()]
     return trainer, reports
 
@@ -86,7 +88,9 @@ def test_batches_depend_on_seed_and_epoch():
     data = canonical_graph()
     one, reports = trained(VOTES, data, 2)
     assert reports[0].metrics["total"] != reports[1].metrics["total"]
-    orders = [one.deal.order(seed, epoch) for seed, epoch in ((3, 0), (3, 1), (4, 0))]
+    orders = [
+        one.loader.order.nodes_of_epoch(seed, epoch) for seed, epoch in ((3, 0), (3, 1), (4, 0))
+    ]
     assert all(torch.equal(order.sort().values, torch.arange(NODES)) for order in orders)
     assert not torch.equal(orders[0], orders[1])
     assert not torch.equal(orders[0], orders[2])
@@ -154,12 +158,12 @@ def test_validation_in_chunks_scores_as_all_nodes_at_once(kind, metric):
     data = labelled_graph(kind)
     settings = Settings(**{**ENCODER.as_dict(), "batch_size": 5, "metric": metric})
     trainer, _ = trained(settings, data, 1)
-    score, loss, _ = trainer._validate()
-    with torch.no_grad(), trainer.stacked.averaged():
-        logits = trainer._scores(trainer.network.eval(), trainer._val_nodes, 1)
+    score, loss, _ = trainer.loader.validate()
+    with torch.no_grad(), trainer.population.averaged():
+        logits = trainer.loader.scores(trainer.network.eval(), trainer.loader.val_nodes, 1)
     targets = Targets.of([data], "val_mask")
-    assert score.item() == trainer.task.selection_score(logits, targets).item()
-    assert_close(loss, trainer.task.loss(logits, targets).double(), rtol=1e-6, atol=0)
+    assert score.item() == trainer.tasks[0].selection_score(logits, targets).item()
+    assert_close(loss, trainer.tasks[0].loss(logits, targets).double(), rtol=1e-6, atol=0)
 
 
 @QUIET
@@ -170,8 +174,9 @@ def test_rare_classes_count_as_much_in_a_batch_as_in_all_nodes(kind):
     trainer, _ = trained(settings, data, 0)
     whole = Targets.of([data], "train_mask").balanced(6)
     part = (3, 1, 2, 0)  # seed, epoch, step, part
-    _, found = trainer._part(trainer.deal.order(3, 1), *part[1:])
-    chosen = trainer.deal.training(*part)
+    order = trainer.loader.order
+    found = trainer.loader.batch(order.nodes_of_epoch(3, 1), *part[1:]).targets
+    chosen = order.training(*part)
     assert len(chosen) < whole.y.size(1)
     assert torch.equal(found.y, whole.y[:, chosen])
     assert torch.equal(found.weight, whole.weight[:, chosen])
@@ -196,9 +201,9 @@ def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch)
         graph = mapped_graph(packed) if small else data
         trainer, reports = trained(settings, graph, 2)
         same_tensors(trainer.state(0).tensors, (found or [trainer])[0].state(0).tensors)
-        scores = [trainer.task.scores(logits, graph.y, graph[f"{one}_mask"]) for one in SPLITS]
-        met = trainer._met(graph, 6).tolist()
-        found += [trainer, ([report.metrics for report in reports], trainer.task, scores, met)]
+        scores = [trainer.tasks[0].scores(logits, graph.y, graph[f"{one}_mask"]) for one in SPLITS]
+        met = trainer.loader.label_meetings(6).tolist()
+        found += [trainer, ([report.metrics for report in reports], trainer.tasks[0], scores, met)]
     assert found[1] == found[3]
 
 
@@ -216,7 +221,7 @@ def test_all_nodes_in_one_batch_score_as_the_whole_graph(name):
     x, nodes = trainer.graphs[0].x, data.val_mask.nonzero().squeeze(1)
     with torch.no_grad():
         expected = model.adapted(x, data.edge_index)(x, data.edge_index)[nodes]
-        found = trainer._scores(model, nodes)
+        found = trainer.loader.scores(model, nodes)
         assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -250,7 +255,7 @@ def test_trainings_in_batches_are_trained_one_after_the_other():
 def test_what_cannot_be_batched_is_named(change, named):
     settings = Settings(**{**ENCODER.as_dict(), **change})
     with pytest.raises(InputError, match=named):
-        BatchTrainer(canonical_graph(), Member(settings))
+        Trainer(NeighbourLoader(canonical_graph(), settings), [Member(settings)])
 
 
 def test_no_validation_nodes_and_no_edges_are_fine():

@@ -7,20 +7,19 @@ from torch.testing import assert_close
 from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
-from lgdgcn.large.ahead import ahead
 from lgdgcn.large.batch_input import _place
 from lgdgcn.large.batches import BatchSampler
-from lgdgcn.large.deal import Deal
 from lgdgcn.large.hops import hop_table, left_variance
 from lgdgcn.large.rows import GraphRows
+from lgdgcn.large.sampler import EpochOrder, prefetch
 from lgdgcn.large.structure import structure_rows
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.models.population import stack
 from lgdgcn.nn.ours.batch_edges import EdgeMoments
 from lgdgcn.nn.propagation import normalized_adjacency, propagate
-from lgdgcn.train.loss import loss_terms
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
+from lgdgcn.train.trainer import loss_terms
 from literal.seeds import seeds
 
 NODES = 48
@@ -165,14 +164,14 @@ def test_all_neighbours_give_the_gradients_of_the_whole_graph(case, table, weigh
         along=along,
         vote_hops=votes,
     )
-    deal = Deal(NODES, int(data.train_mask.sum()), batch_size=24, parts=2)
-    order = deal.order(seed, 0)
+    places = EpochOrder(NODES, int(data.train_mask.sum()), batch_size=24, parts=2)
+    order = places.nodes_of_epoch(seed, 0)
     train = data.train_mask.nonzero().squeeze(1)
     network.zero_grad()
     found = dict.fromkeys(losses, 0.0)
-    for step in range(deal.steps):
-        for part in range(deal.parts):
-            batch = sampler.batch(deal.seeds(order, step, part), train, 5, 4, loss_edges=0)
+    for step in range(places.steps):
+        for part in range(places.parts):
+            batch = sampler.batch(places.seeds(order, step, part), train, 5, 4, loss_edges=0)
             own = Targets(batch.others[None], data.y[train][None], torch.ones(1, len(train)))
             with batch.subgraph.active():
                 output = network.disentangle(batch.x, batch.edge_index, (), own.pick)
@@ -222,35 +221,35 @@ def test_the_table_knows_what_averaging_leaves_of_dropout():
 
 
 def test_every_part_has_its_share_of_nodes_and_training_nodes():
-    deal = Deal(nodes=103, train=17, batch_size=20, parts=2)
-    order = deal.order(7, 3)
-    parts = [deal.seeds(order, step, part) for step in range(deal.steps) for part in range(2)]
+    places = EpochOrder(nodes=103, train=17, batch_size=20, parts=2)
+    order = places.nodes_of_epoch(7, 3)
+    parts = [places.seeds(order, step, part) for step in range(places.steps) for part in range(2)]
     assert torch.equal(torch.cat(parts), order.long())
     assert {len(part) for part in parts} <= {8, 9}
-    size = deal.train_size
+    size = places.train_size
     assert size == 5
     places = [
-        deal.training(7, epoch, step, part)
+        places.training(7, epoch, step, part)
         for epoch in range(3)
-        for step in range(deal.steps)
+        for step in range(places.steps)
         for part in range(2)
     ]
     dealt = torch.cat(places)
     for cycle in dealt[: len(dealt) // 17 * 17].view(-1, 17):  # no card twice before all were dealt
         assert torch.equal(cycle.sort().values, torch.arange(17))
-    assert torch.equal(Deal(10, 3, 20).training(0, 5, 0, 0), torch.arange(3))
+    assert torch.equal(EpochOrder(10, 3, 20).training(0, 5, 0, 0), torch.arange(3))
 
 
 def test_results_come_in_order_and_errors_where_they_are_asked_for():
     def fail():
         raise ValueError("broken")
 
-    assert list(ahead([lambda i=i: i for i in range(9)])) == list(range(9))
-    results = ahead([lambda: 1, fail, lambda: 3])
+    assert list(prefetch([lambda i=i: i for i in range(9)])) == list(range(9))
+    results = prefetch([lambda: 1, fail, lambda: 3])
     assert next(results) == 1
     with pytest.raises(ValueError, match="broken"):
         next(results)
-    unfinished = ahead([lambda i=i: i for i in range(100)])
+    unfinished = prefetch([lambda i=i: i for i in range(100)])
     assert next(unfinished) == 0
     unfinished.close()  # the thread that waits for room ends, too
 

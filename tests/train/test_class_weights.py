@@ -7,7 +7,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import Trainer

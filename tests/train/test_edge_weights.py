@@ -16,7 +16,7 @@ from lgdgcn.large.rows import mapped_graph
 from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
 from lgdgcn.runs.fit import fit
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trained import hold_once, prepared, prepared_alike
 from lgdgcn.train.trainer import Trainer
 from train.one_seed import train_seed
@@ -141,7 +141,7 @@ def test_a_copy_of_a_prepared_graph_keeps_them():
     for graph in (ready, copied):
         trainer = Trainer(graph, [Member(settings, 0)], "gcn")
         trainer.train()
-        assert edge_weights(trainer.edge_index) is not None
+        assert edge_weights(trainer.loader.edge_index) is not None
         logits.append(trainer.model(0).eval()(graph.x, graph.edge_index))
     assert torch.equal(*logits)
     _, network = trained(noisy(), "gcn", epochs=2)

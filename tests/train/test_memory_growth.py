@@ -15,22 +15,22 @@ CHILD = """
 import sys
 import torch
 from pathlib import Path
-from lgdgcn.commands import predict_large
+from lgdgcn.cli import predict, tables
 from measuring import Memory
 from lgdgcn.config import Settings
 from lgdgcn.data import labels
 from lgdgcn.data.packed import PackedGraph
-from lgdgcn.large import batch_trainer, deal, hops, rows, view
-from lgdgcn.train import sanity
+from lgdgcn.large import hops, rows, sampler, view
+from lgdgcn.train import checks
 from lgdgcn.runs import fit as seeds
 from lgdgcn.train import task
 
 hops._ENTRIES = labels._ENTRIES = rows._PIECE = task._ENTRIES = 1 << 14
 hops._IN_MEMORY = rows._SMALL = 0
-rows._LOOKED_AT = sanity._ROWS = predict_large._LOOKED_AT = 1 << 12
-batch_trainer.SCORED = predict_large._ROWS = 1 << 12
-deal.Deal.steps = 2
-deal.Deal.seeds = lambda self, order, step, part: order[:500].long()
+rows._LOOKED_AT = checks._ROWS = 1 << 12
+sampler.SCORED = predict.BLOCK = 1 << 12
+sampler.EpochOrder.steps = 2
+sampler.EpochOrder.seeds = lambda self, order, step, part: order[:500].long()
 settings = Settings(variant="ours", space=False, diversity=False, latent_graph=False, epochs=1,
                     hidden_channels=32, iterations=1, encoder_channels=8, hops=1, fan_out=1,
                     drop_nodes=0.5, batch_size=4096)
@@ -44,7 +44,7 @@ for folder in sys.argv[1:]:
     model = model or own
     with Memory() as prediction:
         large = view.GraphView.mapped(model, packed)
-        predict_large.write_large(large, Path(folder, "out.parquet"), None, False)
+        tables.write_table(Path(folder, "out.parquet"), predict.node_blocks(large, False))
     print(training.anonymous, prediction.anonymous, file=sys.stderr)
 """
 

@@ -19,11 +19,10 @@ from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.registry import load
 from lgdgcn.errors import InputError
 from lgdgcn.runs.fit import fit
-from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.population import Member
 from lgdgcn.train.scores import METRICS
-from lgdgcn.train.state import Member
 from lgdgcn.train.targets import Targets
-from lgdgcn.train.task import Task
+from lgdgcn.train.task import Task, choose_metric
 from lgdgcn.train.trainer import Trainer
 from literal.seeds import seeds
 from models.toy import toy_graph

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.train import noise
-from lgdgcn.train.noise import Scored, noise_of_difference
+from lgdgcn.train import checks
+from lgdgcn.train.checks import Scored, noise_of_difference
 from lgdgcn.train.task import Task
 
 
@@ -57,7 +57,7 @@ def test_more_nodes_have_less_noise_even_where_only_some_are_drawn(monkeypatch):
     assert many[0] > 1.3 * many[1] > 1.3 * 1.3 * many[2]
     models = planted(1600, 160, 160)
     whole = of(models)
-    monkeypatch.setattr(noise, "_MOST", 3 * 200)  # 200 nodes of three classes
+    monkeypatch.setattr(checks, "_MOST", 3 * 200)  # 200 nodes of three classes
     assert of(models) == pytest.approx(whole, rel=0.5)
 
 

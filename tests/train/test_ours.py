@@ -10,8 +10,7 @@ from lgdgcn.config import preset, resolve
 from lgdgcn.data import synthetic_graph
 from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics import edge_attribution
-from lgdgcn.train.members import new_model
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trainer import Trainer
 from train.one_seed import train_seed
 
@@ -60,7 +59,7 @@ def test_groups_are_those_of_the_training_nodes_alone():
     settings = resolve(preset("any", "lgdgcn", "ours", multi_label=True), SIZES)
 
     def start(graph):
-        return new_model("lgdgcn", Member(settings), graph, graph.y.size(1)).classifier.start
+        return Trainer(graph, [Member(settings)]).new_model(0).classifier.start
 
     other = GRAPH.clone()
     hidden = (~other.train_mask).nonzero().squeeze(1)

@@ -16,7 +16,7 @@ from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search import portfolio as module
 from lgdgcn.search.portfolio import Candidate, choose_settings
-from lgdgcn.train.state import Member, TrainState
+from lgdgcn.train.population import Member, TrainState
 from lgdgcn.train.trained import prepared
 from lgdgcn.train.trainer import Trainer
 from train.one_seed import train_seed

@@ -9,7 +9,7 @@ from lgdgcn.config import Settings
 from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics.controls import measure
 from lgdgcn.train.memory import _activations
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph

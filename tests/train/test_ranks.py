@@ -31,7 +31,7 @@ ranks = Ranks.start(torch.device("cpu"))
 found = {}
 trainer, reports = trained(SETTINGS, canonical_graph(), EPOCHS)
 found["losses"] = [report.metrics for report in reports]
-found["steps"] = trainer.deal.steps
+found["steps"] = trainer.loader.num_steps
 ranks.check_same({"version": 1, "graph": "a"})
 try:
     ranks.check_same({"version": 1, "graph": ranks.rank})

@@ -2,9 +2,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from lgdgcn.large.batch_trainer import BatchTrainer
 from lgdgcn.large.rows import prepared_rows
-from lgdgcn.train.state import Member
+from lgdgcn.large.sampler import NeighbourLoader
+from lgdgcn.train.population import Member
+from lgdgcn.train.trainer import Trainer
 from train.pretended_device import DEVICE, OnDevice, pretended_device
 from train.test_batch_trainer import CASES, canonical_graph, trained
 
@@ -27,8 +28,8 @@ def test_a_gpu_trains_as_the_host_does(name, memory, monkeypatch):
     expected, reports = trained(settings, data, 3)
     with pretended_device(monkeypatch, memory):
         ready = prepared_rows(data, settings)
-        trainer = BatchTrainer(ready, Member(settings, 3), "lgdgcn", None, DEVICE)
-        is_there = trainer._source.sampler().device == DEVICE
+        trainer = Trainer(NeighbourLoader(ready, settings, DEVICE), [Member(settings, 3)])
+        is_there = trainer.loader.source.sampler().device == DEVICE
         assert is_there == (memory > 0)
         found = [report for _ in range(3) for report in trainer.epoch()]
         state = trainer.state(0)

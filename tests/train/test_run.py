@@ -8,7 +8,7 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.data import synthetic_graph
 from lgdgcn.data.validate import canonical
-from lgdgcn.train.run import Training, run
+from lgdgcn.training import Training, run
 
 CPU = torch.device("cpu")
 SHORT = Settings(factors=2, hidden_channels=8, epochs=6, scaling="rows", lambda_space=1e-5)

@@ -10,10 +10,9 @@ from lgdgcn.errors import DivergedError
 from lgdgcn.models import MODELS, NodeOutput, build
 from lgdgcn.nn import VARIANTS, Disentangled
 from lgdgcn.runs.folder import Run
-from lgdgcn.train.luck import lucky_score
-from lgdgcn.train.sanity import likely_cause, sanity_warnings, usage_warning
+from lgdgcn.train.checks import likely_cause, null_score, sanity_warnings, usage_warning
+from lgdgcn.train.population import Member, TrainState
 from lgdgcn.train.scores import METRICS
-from lgdgcn.train.state import Member, TrainState
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
@@ -76,7 +75,7 @@ def test_an_exploded_loss_is_no_result(model, tmp_path):
         assert "training diverged: the classification loss is " in message
         assert "in the last of 40 epochs" in message
         assert message.endswith("; lower lr (now 1000)")
-        assert list((tmp_path / "run/checkpoints").iterdir())  # the last state is kept
+        assert folder.checkpoint.is_file()  # the last state is kept
 
 
 def test_where_something_was_learned_it_is_a_warning():
@@ -158,7 +157,7 @@ def test_the_more_epochs_there_are_to_choose_from_the_luckier_is_the_best():
     targets = Targets.of([data], "val_mask")
     torch.manual_seed(0)
     logits = torch.randn(1, 60, 3)
-    bars = [lucky_score(Task(3, False), logits, targets, epochs) for epochs in (1, 40, 1000)]
+    bars = [null_score(Task(3, False), logits, targets, epochs) for epochs in (1, 40, 1000)]
     assert 1 / 3 < bars[0] < bars[1] < bars[2] < 0.65
     by_chance = [
         float(Task(3, False).selection_score(torch.randn(1, 60, 3), targets)) for _ in range(1000)
@@ -166,7 +165,7 @@ def test_the_more_epochs_there_are_to_choose_from_the_luckier_is_the_best():
     assert sorted(by_chance)[-50] == pytest.approx(bars[0], abs=0.05)
     assert max(by_chance) == pytest.approx(bars[2], abs=0.05)
     state = torch.get_rng_state()
-    lucky_score(Task(3, False), logits, targets, 5)
+    null_score(Task(3, False), logits, targets, 5)
     assert torch.equal(torch.get_rng_state(), state)  # nothing is drawn from others' numbers
 
 
@@ -176,7 +175,7 @@ def test_luck_has_no_more_than_all_right():
     data.val_mask &= data.val_mask.cumsum(0) <= 4
     logits = torch.randn(240, 3, generator=torch.Generator().manual_seed(0))
     targets = Targets.of([data], "val_mask")
-    assert lucky_score(Task(3, False), targets.pick(logits[None]), targets, 10**6) == 1.0
+    assert null_score(Task(3, False), targets.pick(logits[None]), targets, 10**6) == 1.0
     # and all right is not called luck for that
     perfect = TrainState(10**6, 20, 1.0, 0.5, lowest_score=0.3)
     assert verdict(Task(3, False), perfect, one_hot(data.y), data) == []

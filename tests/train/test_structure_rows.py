@@ -7,14 +7,15 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.large import hops
-from lgdgcn.large.batch_trainer import BatchTrainer
 from lgdgcn.large.inference import unit_table
 from lgdgcn.large.rows import GraphRows, mapped_graph, prepared_rows
+from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.large.structure import joined_rows, structure_rows
 from lgdgcn.models import build
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.trainer import Trainer
 from literal import structure as literal
 from literal.seeds import seeds
 from train.test_batch_trainer import (
@@ -139,10 +140,12 @@ def test_nothing_is_found_where_nothing_is_propagated():
 def test_the_first_epochs_have_plain_edges():
     settings, data = Settings(**{**STRUCTURE.as_dict(), "refresh_every": 3}), canonical_graph()
     trainer, _ = trained(settings, data, 2)
-    assert trainer._source.now.along is trainer.rows
+    assert trainer.loader.source.now.along is trainer.loader.rows
     trainer.epoch()
-    assert trainer._source.now.along.num_edges > trainer.rows.num_edges
-    assert trainer._source.now.graph is trainer.rows  # along which votes and the edge loss go
+    assert trainer.loader.source.now.along.num_edges > trainer.loader.rows.num_edges
+    assert (
+        trainer.loader.source.now.graph is trainer.loader.rows
+    )  # along which votes and the edge loss go
 
 
 def saved_and_loaded(trainer, settings, path):
@@ -167,7 +170,9 @@ def test_the_best_model_keeps_the_structure_that_it_was_chosen_with(name, tmp_pa
     assert 0 < past < 6  # not that of the last refresh
     assert not loaded.model.propagation_graph.column.numel()  # no matrix in the file
     ready = prepared_rows(mapped, settings)
-    again = BatchTrainer(ready, Member(settings, 3), "lgdgcn", trainer.state(0))
+    again = Trainer(
+        NeighbourLoader(ready, settings), [Member(settings, 3)], "lgdgcn", [trainer.state(0)]
+    )
     nodes = data.val_mask.nonzero().squeeze(1)
     for one in (trainer, again):
         logits = one.output(0, loaded).logits[nodes]

@@ -9,10 +9,10 @@ from torch_geometric.data import Data
 from lgdgcn.config import Settings
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
-from lgdgcn.train.loss import loss_terms
+from lgdgcn.train.scores import label_cuts
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
-from lgdgcn.train.thresholds import label_cuts
+from lgdgcn.train.trainer import loss_terms
 from literal import scores as literal
 from literal import voting
 from literal.seeds import seeds

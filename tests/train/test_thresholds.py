@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lgdgcn.train.thresholds import best_cut, label_cuts
+from lgdgcn.train.scores import best_cut, label_cuts
 from literal import scores as literal
 from literal.seeds import seeds
 

@@ -9,7 +9,7 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.models import LGDGCN, MODELS
-from lgdgcn.train.state import Member, TrainState
+from lgdgcn.train.population import Member, TrainState
 from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 from train.single import part
@@ -320,7 +320,7 @@ def test_nan_in_one_members_weights_stays_there(model):
     with torch.no_grad():
         for parameter in trainer.network.parameters():
             parameter[1].fill_(torch.nan)
-    trainer._known_layers = []
+    trainer.loader.known = []
     while not trainer.finished:
         run_an_epoch()
     assert [report.diverged for report in reports[1]] == [
@@ -395,15 +395,17 @@ def test_divergence_between_two_looks_is_reported_once(monkeypatch, model):
     monkeypatch.setattr("lgdgcn.train.trainer.CudaGraphRunner", Repeated)
     data = graph_of()
     trainer = Trainer(data, members_of(epochs=6, patience=9), model)
-    real = trainer.stacked.optimizer.step
+    real = trainer.population.optimizer.step
 
     def poisoned():
         real()
         with torch.no_grad():
             for parameter in trainer.network.parameters():
-                parameter[1] = torch.where(trainer.stacked.epoch[1] == 1, torch.nan, parameter[1])
+                parameter[1] = torch.where(
+                    trainer.population.epoch[1] == 1, torch.nan, parameter[1]
+                )
 
-    trainer.stacked.optimizer.step = poisoned
+    trainer.population.optimizer.step = poisoned
     reports = trainer.epoch()
     assert [report.metrics["epoch"] for report in reports if report.index == 1] == [1, 2]
     assert [report.diverged for report in reports if report.diverged] == [

@@ -9,8 +9,7 @@ from lgdgcn.config import LOSS_WEIGHTS, Settings
 from lgdgcn.errors import CheckpointError
 from lgdgcn.nn.consistency import sharpened
 from lgdgcn.train import memory
-from lgdgcn.train.members import StackedMembers
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member, Population
 from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 from train.test_propagation import model_of, same, settings_of
@@ -43,7 +42,7 @@ def test_without_them_nothing_changes(kind, monkeypatch):
 
     monkeypatch.setattr("lgdgcn.models.grand.consistency_loss", loss)
     monkeypatch.setattr("lgdgcn.models.ours.consistency_loss", loss)
-    monkeypatch.setattr(StackedMembers, "loss_weights", weights)
+    monkeypatch.setattr(Population, "loss_weights", weights)
     before, same_reports = trained(members, model_of(kind))
     assert [r.metrics for r in reports] == [r.metrics for r in same_reports]
     for index in range(2):
@@ -109,12 +108,14 @@ class SlowAverage(Trainer):
     def __init__(self, *args):
         super().__init__(*args)
         self._runner.capture = False
-        self.steps, self.slow = 0, [p.detach().clone() for p in self.network.parameters()]
+        self.count, self.slow = 0, [p.detach().clone() for p in self.network.parameters()]
+        evaluate = self.loader._evaluate
+        self.loader._evaluate = lambda: self._with_slow(evaluate)
 
-    def step(self):
-        losses = super().step()
-        self.steps += 1
-        decay = min(self.decay, (1 + self.steps) / (10 + self.steps))
+    def steps(self):
+        losses = super().steps()
+        self.count += 1
+        decay = min(self.decay, (1 + self.count) / (10 + self.count))
         present = [p.detach() for p in self.network.parameters()]
         self.slow = [decay * a + (1 - decay) * p for a, p in zip(self.slow, present, strict=True)]
         return losses
@@ -128,11 +129,8 @@ class SlowAverage(Trainer):
         result = call(*args)
         for parameter, value in zip(parameters, plain, strict=True):
             parameter.copy_(value)
-        self._known_layers = []
+        self.loader.known = []
         return result
-
-    def _evaluate(self):
-        return self._with_slow(super()._evaluate)
 
     def _refresh(self):
         self._with_slow(super()._refresh)
@@ -173,20 +171,20 @@ def test_nothing_moves_in_memory():
     trainer = Trainer(toy_graph().to(DEVICE), [Member(settings, 0), Member(settings, 1)])
 
     def places():
-        now = trainer.stacked
+        now = trainer.population
         return [t.data_ptr() for t in (*now.average.values(), *now.parameters().values())]
 
     before = places()
     trainer.epoch()
     assert places() == before
-    assert len(set(before)) == 2 * len(trainer.stacked.average)
+    assert len(set(before)) == 2 * len(trainer.population.average)
 
 
 def test_an_error_inside_leaves_the_parameters_as_they_were():
     trainer = Trainer(toy_graph(), [Member(settings_of({}, **ALL), 0)])
-    trainer.step()
+    trainer.steps()
     before = trainer.state(0).tensors
-    with pytest.raises(ValueError, match="spoiled"), trainer.stacked.averaged():
+    with pytest.raises(ValueError, match="spoiled"), trainer.population.averaged():
         raise ValueError("spoiled")
     same(trainer.state(0).tensors, before)
 
@@ -196,9 +194,9 @@ def test_only_members_with_an_average_have_one():
     trainer = Trainer(toy_graph(), members)
     trainer.epoch()
     assert trainer.state(0).weights("average") == {}
-    assert trainer.state(1).weights("average").keys() == trainer.stacked.parameters().keys()
+    assert trainer.state(1).weights("average").keys() == trainer.population.parameters().keys()
     trainer.retire([1])
-    assert trainer.stacked.average == {}
+    assert trainer.population.average == {}
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.9])

@@ -11,7 +11,7 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.metrics.catalogue import HEADLINE
 from lgdgcn.search import trials
 from lgdgcn.search.trials import TrialRun, factor_metrics, train_trials
-from lgdgcn.train.state import Member
+from lgdgcn.train.population import Member
 from lgdgcn.train.trainer import Trainer
 from tune.problems import CPU, FIXED, GRAPH
 

@@ -116,8 +116,10 @@ def show_warning(message: Warning | str, category: type[Warning], *where: Any, *
 
 
 def as_json(value: object) -> None:
-    """Print one JSON object."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    r"""Print one JSON object; control characters, which a terminal would obey, as ``\u009b``."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    safe = (c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    sys.stdout.write("".join(safe) + "\n")
 
 
 def table(

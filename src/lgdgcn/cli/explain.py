@@ -1,13 +1,32 @@
 """``lgdgcn explain``: every factor, the reasons of an edge, or what a prediction rests on."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lgdgcn.cli import console
-from lgdgcn.cli.options import Device, Json, Run
+from lgdgcn.cli.console import plain
+from lgdgcn.cli.libraries import load_libraries
+from lgdgcn.cli.options import Device, Json, Run, is_of_edges
+from lgdgcn.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from lgdgcn.edges.explained import ExplainedGraph
 
 __all__ = ["explain"]
+
+Found = dict[str, Any]
+
+ONE_SEED = "one seed: whether others find the same is not known; train with --seeds 5 to see"
+LONGEST = 24  # letters of a name in a table
+LISTED = 3  # neighbours or probabilities in a cell; --json has all
+NAME_IN_CELL = 14  # letters of a name in a table with many columns: it should fit 80
+UNKNOWN_EDGE = {
+    "reason": "unknown: more than half of this edge is explained by no reason",
+    "type": "unknown: the graph says little of its type (what is uncertain is more than half of "
+    "what it is for an edge of which nothing is known)",
+}
 
 
 def explain(
@@ -34,7 +53,204 @@ def explain(
         lgdgcn explain runs/cora-lgdgcn --node 42
         lgdgcn explain runs/mine --edge alice bob --json
     """
-    console.begin()
-    from lgdgcn.commands.explain import explain as show
+    console.begin(as_json=as_json)
+    if node is not None and edge is not None:
+        raise InputError("give one thing to explain: --node ID, or --edge A B")
+    load_libraries()
+    graph, warnings, unsaid = _open(run, device, list(edge) if edge else [node] if node else [])
+    if edge is not None:
+        found, show = graph.explain_edge(*edge), _print_edge
+    elif node is not None:
+        found, show = graph.explain_node(node), _print_node
+    else:
+        found, show = graph.explain_factors(), _print_factors
+    note = {} if graph.note is None else {"note": graph.note}
+    if as_json:
+        from lgdgcn.storage import to_json
 
-    show(run, node=node, edge=edge, as_json=as_json, device=device)
+        console.as_json(to_json(found | {"warnings": warnings} | note))
+        return
+    show(found | note, graph.noun)
+    if graph.note is not None:
+        console.say(graph.note)
+    if graph.num_fits == 1:
+        console.say(ONE_SEED)
+    for warning in unsaid:
+        console.warn(warning)
+
+
+def _open(
+    folder: Path, device: str, names: list[str]
+) -> tuple["ExplainedGraph", list[str], list[str]]:
+    """A run's graph with its reasons, and what a reader should know of them: all, and what is new.
+
+    Of a graph that is not read whole, only the nodes of these names and what is near them.
+    """
+    from lgdgcn.cli.opened import graph_of, open_factors, open_reasons, warnings_of
+    from lgdgcn.edges.explain import Explainer
+    from lgdgcn.edges.large_explain import LargeExplainer
+
+    if is_of_edges(folder):
+        return open_reasons(folder, device), [], []
+    run = open_factors(folder, device)
+    graph = graph_of(run)
+    if graph.packed is not None:
+        explainer: Explainer = LargeExplainer.of(graph, names)
+    else:
+        explainer = Explainer(run.trained, graph.data, run.other_seeds)
+    return explainer, *warnings_of(run, explainer.edge_factors_of_graph)
+
+
+def _print_factors(found: Found, noun: str) -> None:
+    for one in found["factors"]:
+        number, name = f"{noun} {one['factor']}", one["name"]
+        title = number if name == number else f"{number}: {_short(name, 60)}"
+        console.say(f"{title}{_agreement(one) if one['edges'] else ''}")
+        for line in one["about"]:
+            console.say(f"  {one_line(line)}")
+
+
+def _print_edge(found: Found, noun: str) -> None:
+    first, second = found["ends"]
+    several, by_class = found["fits"] > 1, "classes" in found["factors"][0]
+    header = [noun, *(["class of\nboth ends"] if by_class else []), "edges of\nboth in it"]
+    rows = [
+        [
+            _factor(one, noun),
+            *([_both(one)] if by_class else []),
+            " / ".join(f"{count:.1f}" for count in one["activity"]),
+            plain(one["probability"]),
+            *([_span(one["over_fits"]), _stable(one)] if several else []),
+        ]
+        for one in found["factors"]
+    ]
+    header += ["probability", *(["over fits", "agreement"] if several else [])]
+    title = f"{_short(first['id'])} – {_short(second['id'])}"
+    console.table(title, header, rows, text_columns=1 + by_class)
+    likeliest = found["factors"][0]
+    for line in likeliest["about"]:
+        console.say(f"{noun} {likeliest['factor']}, {one_line(line)}")
+    if found.get("unknown"):
+        console.say(UNKNOWN_EDGE[noun])
+    if "known_at_ends" in likeliest:
+        counts = " and ".join(str(count) for count in likeliest["known_at_ends"])
+        given = ", ".join(map(_short, found["known"])) or "none"
+        text = f"known type: {given}; other edges of the ends known as {_short(likeliest['name'])}"
+        console.say(f"{text}: {counts}")
+    for end in (first, second):
+        if told := _told(end):
+            console.say(f"{_short(end['id'])}: {told}")
+    common = _listed(found["most_specific_neighbours"])
+    console.say(f"common neighbours: {found['common_neighbours']}{common}")
+    shared = [
+        f"{one['kind']} {_short(one['name'])} (as {one['nodes'] - 2} others)"
+        for one in found["shared"][:5]
+    ]
+    console.say(f"both have: {', '.join(shared) or 'nothing that is known'}")
+
+
+def _print_node(found: Found, noun: str) -> None:
+    several, predicts = found["fits"] > 1, "predicted" in found
+    has_unknown = any(one.get("unknown") for one in found["factors"])
+    header = [noun, "neighbours", *(["without it"] if predicts else []), "edges\nhere"]
+    header += ["of these\nunknown"] if has_unknown else []
+    header += [
+        *(["proba-\nbility"] if predicts else []),
+        *(["over\nseeds"] if several and predicts else []),
+    ]
+    header += ["agreement"] if several else []
+    rows = []
+    is_whole = "note" not in found  # edges of a part are not all
+    empty = [one for one in found["factors"] if is_whole and not one["edges"]]
+    for one in (one for one in found["factors"] if one not in empty):
+        names = ", ".join(_short(other["id"], NAME_IN_CELL) for other in one["neighbours"][:LISTED])
+        names += ", …" if len(one["neighbours"]) > LISTED else ""
+        if predicts and several:
+            names = _short(names, NAME_IN_CELL)
+        row, without = [_factor(one, noun, NAME_IN_CELL), names], one.get("without")
+        row += [_short(_labels(without["predicted"]), NAME_IN_CELL)] if without else []
+        row.append(str(len(one["neighbours"])))
+        row += [str(one["unknown"])] if has_unknown else []
+        if without:
+            row.append(_numbers(without["probability_of_prediction"]))
+            row += [_spans(without["over_fits"])] if several else []
+        rows.append([*row, *([_stable(one)] if several else [])])
+    told = _told(found)
+    title = f"{_short(found['node'])}{': ' if told else ''}{told}"
+    console.table(title, header, rows, text_columns=2 + predicts)
+    if empty:
+        names = ", ".join(_factor(one, noun) for one in empty)
+        console.say(f"no edges: {noun}{'s' * (len(empty) > 1)} {names}")
+    if predicts:
+        console.say(f"without it: predicted on the graph without any edge of this {noun}")
+        console.say("probability: of what was predicted with it")
+    if found.get("features_stay"):
+        console.say("features that were made from the structure stay those of the whole graph")
+
+
+def _factor(factor: Found, noun: str, letters: int = LONGEST) -> str:
+    """Its number, and its name if it has one."""
+    number, name = str(factor["factor"]), factor["name"]
+    return number if name == f"{noun} {number}" else f"{number}: {_short(name, letters)}"
+
+
+def _both(factor: Found) -> str:
+    """The class of both ends in one factor."""
+    first, second = map(_short, factor["classes"])
+    return first if factor["same_class"] else f"{first} / {second}"
+
+
+def _agreement(factor: Found) -> str:
+    """How well fits agree on a factor, as the end of its title."""
+    one = factor["stability"]
+    if one is None:
+        return ""
+    span = f"{one['agreement']:.2f} ({one['low']:.2f} to {one['high']:.2f})"
+    note = "" if one["stable"] else ": is not stable"
+    return f", agreement of {one['fits']} fits {span}{note}"
+
+
+def _stable(factor: Found) -> str:
+    """The same in a cell."""
+    one = factor["stability"]
+    return f"{one['agreement']:.2f}" + ("" if one["stable"] else "\nnot stable")
+
+
+def _told(node: Found) -> str:
+    known = f"known {_labels(node['labels'])}" if node["labels"] else ""
+    if "predicted" not in node:
+        return known
+    spans = f" ({_spans(node['over_fits'])} over seeds)" if node["over_fits"] else ""
+    said = f"predicted {_labels(node['predicted'])} {_numbers(node['probability'])}{spans}"
+    return f"{said}, {known}" if known else said
+
+
+def _labels(names: list[str]) -> str:
+    return _short("|".join(map(_short, names))) or "none"
+
+
+def _numbers(values: list[float]) -> str:
+    """Probabilities of the labels of a node: one, or the first few of several."""
+    return " ".join([f"{p:.2f}" for p in values[:LISTED]] + ["…"] * (len(values) > LISTED))
+
+
+def _span(bounds: list[float] | None) -> str:
+    return "–" if bounds is None else f"{bounds[0]:.2f}–{bounds[1]:.2f}"
+
+
+def _spans(bounds: list[list[float]] | None) -> str:
+    """The probability of a label over the seeds; of several labels, how far they lie apart."""
+    found = bounds or []
+    if len(found) > 1:
+        return f"within {max(high - low for low, high in found):.2f}"
+    return _span(found[0]) if found else "–"
+
+
+def _listed(names: list[str]) -> str:
+    return f" ({', '.join(map(_short, names[:5]))})" if names else ""
+
+
+def _short(name: str, letters: int = LONGEST) -> str:
+    """A name as one line that leaves room for others."""
+    text = one_line(name)
+    return text if len(text) <= letters else text[: letters - 1] + "…"

@@ -1,12 +1,21 @@
 """``lgdgcn explore``: one HTML file to walk through a run."""
 
+import json
+import webbrowser
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lgdgcn.cli import console
-from lgdgcn.cli.options import Device, Quiet, Run
+from lgdgcn.cli.libraries import load_libraries
+from lgdgcn.cli.options import Device, Quiet, Run, is_of_edges
+from lgdgcn.errors import InputError
+
+if TYPE_CHECKING:
+    from lgdgcn.large.view import GraphView
+    from lgdgcn.runs.finished import FinishedRun
 
 __all__ = ["explore"]
 
@@ -41,6 +50,141 @@ def explore(
         lgdgcn explore runs/mine --node alice --hops 2
     """
     console.begin(quiet=quiet)
-    from lgdgcn.commands.explore import explore as write
+    if is_of_edges(run):
+        for option, value in (("node", node), ("class", label), ("hops", hops)):
+            if value is not None:
+                raise InputError(
+                    f"--{option} is for runs of nodes, and {run} is of --task edges; leave it out"
+                )
+    if hops is not None and node is None:
+        raise InputError("--hops says how far from --node to look; add --node, or leave it out")
+    load_libraries()
+    if is_of_edges(run):
+        target, text = _page_of_edges(run, out, device)
+    else:
+        target, text = _page_of_nodes(run, out, device, node, 2 if hops is None else hops, label)
+    console.say(f"{target} ({len(text) / 1e6:.1f} MB)")
+    if show:
+        webbrowser.open(target.resolve().as_uri())
 
-    write(run, out, node=node, hops=hops, label=label, show=show, device=device)
+
+def _page_of_nodes(
+    folder: Path, out: Path | None, device: str, node: str | None, hops: int, label: str | None
+) -> tuple[Path, str]:
+    """Write the page of a run, or of the part of its graph that is chosen."""
+    from lgdgcn.cli.opened import graph_of, open_factors
+    from lgdgcn.explorer.page import to_page
+    from lgdgcn.explorer.part import shown_part
+    from lgdgcn.explorer.payload import check_size, payload
+    from lgdgcn.runs.folder import Run
+    from lgdgcn.storage import write_text
+
+    run = open_factors(folder, device)
+    usual = Run.open(folder).page
+    target = run.target(out or usual, usual)
+    graph = graph_of(run)
+    data, note = shown_part(graph, node, hops, label)
+    check_size(graph, data)
+    if note is not None:
+        console.say(note)
+    with console.steps() as progress:
+        content = payload(
+            graph,
+            data,
+            dataset=run.source.name,
+            log=_log(run.folder),
+            scores=_scores(run),
+            measures=_measures(run, graph, progress),
+            warnings=[*([note] if note else []), *run.warnings],
+            others=[] if "part_nodes" in data else run.other_seeds,
+            progress=progress,
+        )
+        progress("page")
+        text = to_page(content)
+        write_text(target, text)
+    return target, text
+
+
+def _page_of_edges(folder: Path, out: Path | None, device: str) -> tuple[Path, str]:
+    """Write the page of a run of ``--task edges``."""
+    from lgdgcn.cli.opened import open_reasons
+    from lgdgcn.explorer.page import to_page
+    from lgdgcn.explorer.payload import check_size
+    from lgdgcn.explorer.reasons import reason_payload
+    from lgdgcn.runs.finished import checked_target, source_of
+    from lgdgcn.runs.folder import Run
+    from lgdgcn.storage import write_text
+
+    files = Run.open(folder)
+    source = source_of(files.config)
+    target = checked_target(folder, out or files.page, files.page, source)
+    with console.steps() as progress:
+        progress("reasons")
+        explained = open_reasons(folder, device)
+        check_size(None, explained.data)
+        progress("layout of the graph")
+        scores = _held_back(files.result)
+        text = to_page(reason_payload(explained, dataset=source.name, scores=scores))
+        write_text(target, text)
+    return target, text
+
+
+def _held_back(result: Path) -> dict[str, float | None]:
+    """Mean scores on known types that were held back, if any were."""
+    try:
+        rows = json.loads(result.read_text(encoding="utf-8"))["held_back"]
+        names = ("accuracy", "balanced", "calibration_error")
+        return {
+            f"held-back types: {name}": sum(row[name] for row in rows) / len(rows)
+            for name in names
+            if rows and all(isinstance(row[name], float) for row in rows)
+        }
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}  # the reasons need no scores to be shown
+
+
+def _log(folder: Path) -> list[str]:
+    from lgdgcn.runs.folder import Run
+
+    file = Run.open(folder).metrics
+    return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+
+
+def _scores(run: "FinishedRun") -> dict[str, float | None]:
+    """Scores of the model that is shown and, of several seeds, the mean."""
+    result = run.result
+    names = {"val": "validation", "test": "test"}
+    kept = run.best_run["scores"]
+    scores = {
+        f"{title} {name}": value
+        for part, title in names.items()
+        for name, value in kept.get(part, {}).items()
+    }
+    if len(result["runs"]) > 1:
+        mean = f"test {result.get('metric')}, mean of {len(result['runs'])} seeds"
+        scores[mean] = result.get("mean")
+    return scores
+
+
+def _measures(
+    run: "FinishedRun", graph: "GraphView", progress: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """The rows that ``lgdgcn measure`` has written, or else new ones."""
+    from lgdgcn.explorer.payload import MOST_NODES
+    from lgdgcn.metrics.controls import measure
+    from lgdgcn.metrics.sampled import Sample
+    from lgdgcn.runs.folder import Run
+
+    file = Run.open(run.folder).measures
+    if file.is_file():
+        try:
+            rows = json.loads(file.read_text(encoding="utf-8"))
+            if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+                return rows
+        except (OSError, ValueError, RecursionError):
+            pass
+        raise InputError(f"{file} is damaged; write it again with: lgdgcn measure")
+    progress("measures")
+    if graph.packed is None and graph.rows.num_nodes <= MOST_NODES:
+        return [dict(row) for row in measure(graph, graph.data)]
+    return [dict(row) for row in Sample.of(graph).measure()]

@@ -1,14 +1,22 @@
 """``lgdgcn measure``: how well a run tells factors apart, beside two controls."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lgdgcn.cli import console
-from lgdgcn.cli.options import Device, Quiet, Run
+from lgdgcn.cli.console import plain
+from lgdgcn.cli.libraries import load_libraries
+from lgdgcn.cli.options import Device, Json, Quiet, Run
+
+if TYPE_CHECKING:
+    from lgdgcn.metrics.controls import Row
 
 __all__ = ["measure"]
+
+MOST_WHOLE = 200_000  # nodes of a graph in memory that is measured whole
+ARROWS = {"higher": "↑", "lower": "↓", "none": ""}
 
 
 def measure(
@@ -19,6 +27,7 @@ def measure(
     ] = None,
     device: Device = "auto",
     quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
     """Measure how well a run tells factors apart, beside an untrained and a permuted control.
 
@@ -26,7 +35,54 @@ def measure(
         lgdgcn measure runs/cora-lgdgcn
         lgdgcn measure runs/mine --out mine.json
     """
-    console.begin(quiet=quiet)
-    from lgdgcn.commands.measure import measure_run
+    console.begin(quiet=quiet, as_json=as_json)
+    load_libraries()
+    from lgdgcn.cli.opened import graph_of, open_factors, warnings_of
+    from lgdgcn.metrics import controls
+    from lgdgcn.metrics.sampled import Sample
+    from lgdgcn.runs.folder import Run
+    from lgdgcn.storage import write_json
+    from lgdgcn.train.checks import usage_warning
 
-    measure_run(run, out, device=device)
+    opened = open_factors(run, device)
+    usual = Run.open(opened.folder).measures
+    target = opened.target(out or usual, usual)
+    graph, note = graph_of(opened), None
+    with console.steps() as progress:
+        progress("measures")
+        if graph.packed is None and graph.rows.num_nodes <= MOST_WHOLE:
+            rows, output = controls.measure(graph, graph.data), graph(graph.data)
+        else:
+            sample = Sample.of(graph)
+            rows, output, note = sample.measure(), sample.output(), sample.note
+    write_json(target, rows)
+    _print(f"{opened.source.name}: {opened.trained.settings.factors} factors", rows)
+    if note is not None:
+        console.say(note)
+    edge_factors = output.layers[-1].edge_factors if output.layers else None
+    warnings, unsaid = warnings_of(opened, edge_factors)
+    unused = usage_warning(opened.trained, output)
+    if unused and unused not in warnings:
+        warnings, unsaid = [*warnings, unused], [*unsaid, unused]
+    for warning in unsaid:
+        console.warn(warning)
+    console.say(f"measures: {target}")
+    if as_json:
+        console.as_json({"measures": rows, "note": note, "warnings": warnings, "file": str(target)})
+
+
+def _print(title: str, rows: "list[Row]") -> None:
+    header = ["measure", "", "value", "95 % interval", "untrained", "permuted"]
+    lines = [
+        [
+            row["title"],
+            ARROWS[row["better"]],
+            plain(row["value"]),
+            f"{plain(row['low'])} to {plain(row['high'])}" if row["low"] is not None else "–",
+            plain(row["untrained"]),
+            plain(row["permuted"]),
+        ]
+        for row in rows
+        if row["value"] is not None  # others need to know the true factors, or labels
+    ]
+    console.table(title, header, lines, text_columns=2)

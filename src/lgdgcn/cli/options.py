@@ -35,6 +35,7 @@ __all__ = [
     "Verbs",
     "assigned",
     "features_of",
+    "is_of_edges",
 ]
 
 STRUCTURE = ("spectral", "degree", "identity")  # kinds of features that need no column
@@ -91,6 +92,12 @@ Sets = Annotated[
         help="Give any setting a value (see: lgdgcn settings); may be repeated.",
     ),
 ]
+
+
+def is_of_edges(run: Path) -> bool:
+    """Whether a run folder is of ``--task edges``."""
+    return (run / "edge_reasons.safetensors").is_file()
+
 
 _reading = partial(typer.Option, rich_help_panel="How the graph is read")
 

@@ -1,6 +1,5 @@
 """``lgdgcn train --task edges``: why each edge is there, or which type it has."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -22,16 +21,16 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.edges import EdgeReasons, ModelChoice, fit_graph
 from lgdgcn.edges.explain_reasons import ReasonExplainer
 from lgdgcn.edges.explained import ONE_SEED
-from lgdgcn.edges.of_graph import known_types, unknown_edges
+from lgdgcn.edges.of_graph import check_edges_device, known_types, load_edges, unknown_edges
 from lgdgcn.edges.pairs import Array, of_pairs, pair_numbers
 from lgdgcn.edges.stability import Stability, over_fits, stability
 from lgdgcn.edges.store import Interval, edges_fingerprint, save_reasons
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.edge_types import edge_type_scores
 from lgdgcn.runs.folder import Run
-from lgdgcn.runtime import check_cpu, set_threads
+from lgdgcn.runtime import set_threads
 
-__all__ = ["check_edges_device", "load_edges", "refuse_options_of_nodes", "train_edges"]
+__all__ = ["refuse_options_of_nodes", "train_edges"]
 
 Result = dict[str, Any]
 
@@ -131,18 +130,6 @@ def refuse_options_of_nodes(ctx: typer.Context) -> None:
         source = ctx.get_parameter_source(str(param.name))
         if source is not None and source.name == "COMMANDLINE" and param.name not in own:
             raise InputError(f"{param.opts[0]} is of --task nodes; leave it out with --task edges")
-
-
-def check_edges_device(device: str) -> None:
-    """Refuse a device that has no part in the reasons of edges."""
-    check_cpu(device, "reasons of edges are computed")
-
-
-def load_edges(source: GraphSource) -> Data:
-    """Read a graph for its edges; it may lack labels, features and a split."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".* has no features: they are made")
-        return source.load(require_labels=False)
 
 
 def _number(factors: str | None) -> int | None:

@@ -19,8 +19,8 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.large.batch_input import check_batchable
-from lgdgcn.large.deal import Deal
 from lgdgcn.large.rows import mapped_graph
+from lgdgcn.large.sampler import EpochOrder
 from lgdgcn.runs.fit import fit
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
 from lgdgcn.search.factors import least_factors
@@ -85,7 +85,7 @@ def in_batches(
     nodes, train = len(data.y), int(data.train_mask.sum())
     for settings in every:
         check_batchable(settings, model)
-        Deal(nodes, train, size, settings.batch_parts)  # which says whether that can be
+        EpochOrder(nodes, train, size, settings.batch_parts)  # which says whether that can be
     return [Candidate(model, settings) for settings in every]
 
 

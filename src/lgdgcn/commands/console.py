@@ -10,7 +10,7 @@ from lgdgcn.cli.console import table as print_table
 from lgdgcn.cli.console import warn as print_warning
 
 if TYPE_CHECKING:
-    from lgdgcn.train.run import Epoch
+    from lgdgcn.training import Epoch
 
 __all__ = ["epoch_progress", "out", "percent", "plain", "print_table", "print_warning", "steps"]
 

@@ -63,9 +63,9 @@ from lgdgcn.runtime import (
 from lgdgcn.search.candidates import BASELINES, candidates, seconds_of
 from lgdgcn.search.factors import FOUND, find_factors
 from lgdgcn.search.portfolio import Candidate, Choice, choose_settings
-from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.ranks import Ranks, rank_timeout
-from lgdgcn.train.sanity import usage_warning
+from lgdgcn.train.task import choose_metric
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["default_folder", "run_header", "train"]

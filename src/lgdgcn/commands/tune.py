@@ -34,7 +34,7 @@ from lgdgcn.search.study import LONGEST_NAME
 from lgdgcn.search.tuning import Finalist, SearchProblem, search, train_finalists
 from lgdgcn.search.winner import graph_options, plot_history, plot_importance, write_preset
 from lgdgcn.storage import check_folder, check_target, make_folder, write_csv
-from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.task import choose_metric
 
 __all__ = ["tune"]
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from lgdgcn.commands.console import percent
 from lgdgcn.commands.train_table import model_name
 from lgdgcn.runs.folder import Run
-from lgdgcn.train.noise import Scored, noise_of_difference
+from lgdgcn.train.checks import Scored, noise_of_difference
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.trained import TrainedModel
 

@@ -231,6 +231,8 @@ def one_split(data: Data, split: int) -> Data:
         count = mask.shape[1]
         if type(split) is not int or not 0 <= split < count:
             raise InputError(f"split is {split!r}; {key} has {count} splits, 0 to {count - 1}")
+    if not several:
+        return data
     return Data(**data.to_dict() | {key: mask[:, split] for key, mask in several.items()})
 
 

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.preprocessing import normalize
-from sklearn.utils.extmath import randomized_svd
 
 from lgdgcn.edges.cliques import CliqueCover
 from lgdgcn.edges.line_graph import LINE_GRAPHS, line_vectors, node_vectors
@@ -115,6 +113,9 @@ def clique_columns(pairs: Pairs, shape: Array, cover: CliqueCover) -> Array:
 
 def feature_columns(x: Any, pairs: Pairs) -> Array:
     """Cosine of the two ends' features, and their main directions at both ends."""
+    from sklearn.preprocessing import normalize
+    from sklearn.utils.extmath import randomized_svd
+
     unit = normalize(scipy.sparse.csr_matrix(x, dtype=float))
     first, second = pairs.ends
     cosine = np.asarray(unit[first].multiply(unit[second]).sum(1)).ravel()

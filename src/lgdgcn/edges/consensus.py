@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from lgdgcn.edges.activity import Activity, fit_activity
 from lgdgcn.edges.line_graph import LINE_GRAPHS, line_vectors, unit_rows
@@ -99,6 +98,8 @@ def first_shares(clusters: Array, num_factors: int) -> Array:
 
 def cluster_rows(vectors: Array, count: int, seed: int, starts: int) -> Array:
     """k-means, the best of ``starts`` ``[rows]``."""
+    from sklearn.cluster import KMeans
+
     count = min(count, len(np.unique(vectors, axis=0)))
     labels: Array = KMeans(count, n_init=starts, random_state=seed).fit_predict(vectors)
     return labels

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import false_discovery_control, hypergeom
 
 from lgdgcn.edges.pairs import Array, Pairs, find_pairs
 from lgdgcn.edges.traits import NodeTraits
@@ -134,6 +133,8 @@ def _enriched(
     activity: Array, degree: Array, traits: NodeTraits, most: int
 ) -> list[list[EnrichedTrait]]:
     """The enriched traits of every reason, the most certain first."""
+    from scipy.stats import false_discovery_control, hypergeom
+
     linked = degree > 0
     share = activity[linked] / degree[linked, None]
     usual = activity.sum(0) / max(activity.sum(), 1e-12)

@@ -75,6 +75,11 @@ class ExplainedGraph:
         return np.asarray(self.pairs.incidence @ self.factors)
 
     @property
+    def note(self) -> str | None:
+        """One line that says what is told by a sample of the graph, if anything is."""
+        return None
+
+    @property
     def num_fits(self) -> int:
         """How many fits are compared, of other seeds or with some of the known types held back."""
         return 1 if self.stability is None else len(self.stability.agreement) + 1

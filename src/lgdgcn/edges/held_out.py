@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse
-from sklearn.linear_model import LogisticRegression
 
 from lgdgcn.edges.activity import Activity, fit_activity
 from lgdgcn.edges.cliques import cover_by_cliques
@@ -56,6 +55,8 @@ class HeldOut:
         Args:
             score: Larger where a link is more likely ``[H]``.
         """
+        from sklearn.linear_model import LogisticRegression
+
         column = np.column_stack([score, self.degrees])
         column = (column - column.mean(0)) / np.maximum(column.std(0), 1e-9)
         result = np.empty(len(score))

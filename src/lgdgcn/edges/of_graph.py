@@ -1,17 +1,40 @@
 """Reasons of the edges of a graph in canonical form, with all that the graph knows of them."""
 
+import warnings
+
 import scipy.sparse
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.data.source import GraphSource
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.edges.fit import EdgeReasons, fit_edges
 from lgdgcn.errors import InputError
+from lgdgcn.runtime import check_cpu
 
-__all__ = ["UNKNOWN", "fit_graph", "known_types", "unknown_edges"]
+__all__ = [
+    "UNKNOWN",
+    "check_edges_device",
+    "fit_graph",
+    "known_types",
+    "load_edges",
+    "unknown_edges",
+]
 
 UNKNOWN = 0.5  # an edge is unknown if a larger part of it is explained by no reason or type
+
+
+def check_edges_device(device: str) -> None:
+    """Refuse a device that has no part in the reasons of edges."""
+    check_cpu(device, "reasons of edges are computed")
+
+
+def load_edges(source: GraphSource) -> Data:
+    """Read a graph for its edges; it may lack labels, features and a split."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* has no features: they are made")
+        return source.load(require_labels=False)
 
 
 def fit_graph(

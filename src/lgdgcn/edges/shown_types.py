@@ -4,9 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
-from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.linear_model import LogisticRegression
 
 from lgdgcn.edges.activity import fit_activity
 from lgdgcn.edges.evidence import Evidence, deal_folds
@@ -75,6 +72,8 @@ def _learn(
     columns: Array, evidence: Evidence, types: Array, strength: float, seed: int, wanted: Array
 ) -> dict[str, Array]:
     """Probabilities of every learner at the wanted pairs ``[W, T]``."""
+    from sklearn.ensemble import ExtraTreesClassifier
+
     shown = np.flatnonzero(types.sum(1))
     fold = deal_folds(types[shown], min(EVIDENCE_FOLDS, len(shown)), seed)
     known = evidence.out_of_fold(types, shown, fold)  # as a pair with a hidden type sees it
@@ -134,6 +133,8 @@ def _regression_loss(columns: Array, target: Array, fold: Array, strength: float
 
 
 def _regression(strength: float) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
     return LogisticRegression(C=strength, max_iter=200)
 
 
@@ -160,6 +161,8 @@ def _pool(parts: list[Array], weights: Array) -> Array:
 
 def _fit_weights(parts: list[Array], target: Array) -> tuple[Array, float | None]:
     """Weights ≥ 0 of the pool with the least log loss, near equal ones if few types are shown."""
+    from scipy.optimize import minimize
+
     equal = np.full(len(parts), 1 / len(parts))
     if not len(target):  # every shown type is shown once
         return equal, None

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from lgdgcn.edges.pairs import Array
 from lgdgcn.errors import InputError
@@ -128,6 +127,8 @@ def _members(probability: Array) -> Array:
 
 def _matched(first: Array, other: Array, named: bool) -> tuple[Array, Array]:
     """Agreement of each reason with the one matched to it, and which that is; 0 and -1 if none."""
+    from scipy.optimize import linear_sum_assignment
+
     edges = max(len(first), 1)
     both = first.T @ other  # [M, M']
     a, b = first.sum(0)[:, None], other.sum(0)[None, :]

@@ -47,7 +47,7 @@ def check_size(trained: TrainedModel | None, data: Data) -> None:
     if nodes > MOST_NODES:
         raise InputError(
             f"the graph has {nodes} nodes, the page shows {MOST_NODES} at most; "
-            "show some of them (--node or --label)"
+            "show some of them (--node or --class)"
         )
     if edges > MOST_EDGES:
         raise InputError(f"the graph has {edges} edges, the page shows {MOST_EDGES} at most")

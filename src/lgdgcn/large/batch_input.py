@@ -1,8 +1,16 @@
-"""What a network reads of a batch: hops that were propagated ahead, or drawn neighbours."""
+"""Where batches are read from: hops that were propagated before, or drawn neighbours.
+
+It changes with the structure that a network has found. Drawing neighbours and gathering rows are
+small random reads, for which a GPU's memory is some ten times as fast as that of its host, and
+nothing has to be copied. So what batches are read from is moved to the GPU if it takes no more than
+half of the free memory there; otherwise the host reads batches and copies them.
+"""
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -15,16 +23,19 @@ from lgdgcn.large.hops import (
     HopTable,
     hop_table,
     left_variance,
+    row_ranges,
     table_bytes,
     table_folder,
 )
-from lgdgcn.large.rows import GraphRows
+from lgdgcn.large.rows import GraphRows, feature_rows
+from lgdgcn.large.structure import check_structure_size, structure_rows
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import available_memory, gibibytes
 
-__all__ = ["BatchInput", "check_batchable", "lacks_table"]
+__all__ = ["BatchInput", "BatchSource", "check_batchable", "lacks_table"]
 
+_SHARE = 0.5  # of the free memory that a graph may take
 _WIDEST = 1024  # features that a table on a disk may have
 _EVALUATED = 8  # times as many neighbours in an evaluation, which is made once in an epoch
 
@@ -144,6 +155,56 @@ class BatchInput:
         encoder.input_scale.copy_(torch.where(spread > 0, 1 / spread, 0))
 
 
+class BatchSource:
+    """What batches are read from, for networks that differ in the structure they have found.
+
+    Args:
+        graph: The graph.
+        settings: Those of all networks.
+        device: Where batches are computed; they are read there, too, if the graph fits.
+
+    Raises:
+        InputError: Latent neighbours of so many nodes cannot be found here.
+    """
+
+    def __init__(self, graph: GraphRows, settings: Settings, device: torch.device) -> None:
+        if settings.structure in ("global", "both"):
+            check_structure_size(graph.num_nodes)
+        self.graph, self.settings, self.device = graph, settings, device
+        self._now: BatchInput | None = None
+        self._epoch = 0  # whose structure it has
+        self._table = settings.hop_table
+
+    @property
+    def now(self) -> BatchInput:
+        """What is read since the last network was looked at."""
+        assert self._now is not None
+        return self._now
+
+    def look_at(self, model: ClassUnitGCN) -> BatchInput:
+        """Read, from now on, what a single network needs: hops along its structure."""
+        graph = model.propagation_graph
+        past = None if graph is None else graph.past
+        epoch = 0 if past is None else int(past.epoch)
+        if self._now is None or self._epoch != epoch:
+            self.release()  # a table, before there is another
+            along = structure_rows(self.graph, model)
+            found = BatchInput.of(self.graph, self.settings, model, along, self._table)
+            self._now = _on_device(found, self.device)
+            self._epoch = epoch
+        return self._now
+
+    def release(self) -> None:
+        """Give up what is read, until the next network is looked at."""
+        if self._now is not None:  # with a table or without: what was chosen stays
+            self._table = "never" if self._now.table is None else "always"
+        self._now = None
+
+    def sampler(self, *, evaluates: bool = False) -> BatchSampler:
+        """Return what makes batches, for scores with more neighbours."""
+        return self.now.sampler(self.settings.fan_out, evaluates=evaluates)
+
+
 def lacks_table(graph: GraphRows, settings: Settings) -> bool:
     """Whether settings cannot be trained: batch norm needs a table, which would be too large."""
     if not (settings.batch_norm and settings.hops and settings.encoder_channels):
@@ -170,3 +231,71 @@ def _place(graph: GraphRows, hops: int, summed: bool, wanted: str) -> tuple[bool
             f"that {folder} has; name another folder with TMPDIR, or set hop_table = never"
         )
     return False, None
+
+
+def _on_device(source: BatchInput, device: torch.device) -> BatchInput:
+    """Move what batches are read from to a GPU if there is room for it.
+
+    Args:
+        source: Where batches are read from, in main memory or in mapped files.
+        device: Where they are computed on.
+
+    Returns:
+        The same with all tensors on the device, or ``source`` itself.
+    """
+    if device.type == "cpu" or not _has_room(source, device):
+        return source
+    graph = _moved(source.graph, device)
+    along = graph if source.along is source.graph else _moved(source.along, device)
+    variance = None if source.variance is None else source.variance.to(device)
+    table = None
+    if source.table is not None:
+        table = HopTable(source.table.hops.to(device))
+        features = table.rows
+    else:
+        features = partial(feature_rows, _all_features(source.graph, device))
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)  # another stream will read it
+    return replace(
+        source, graph=graph, along=along, table=table, variance=variance, features=features
+    )
+
+
+def _has_room(source: BatchInput, device: torch.device) -> bool:
+    """Whether all of it takes little enough of the device's memory."""
+    graphs = [source.graph] if source.along is source.graph else [source.graph, source.along]
+    tensors = [part for graph in graphs for part in _tensors(graph)]
+    size = 0
+    if source.table is not None:
+        tensors.append(source.table.hops)
+    else:
+        graph = source.graph
+        if graph.features(torch.arange(min(1, graph.num_nodes))).layout != torch.strided:
+            return False  # sparse features are read by the host
+        # while they are put together there are two copies
+        size = 2 * graph.num_nodes * graph.num_features * graph.dtype.itemsize
+    if source.variance is not None:
+        tensors.append(source.variance)
+    size += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return size < _SHARE * available_memory(device)
+
+
+def _tensors(graph: GraphRows) -> list[Tensor]:
+    """The arrays of a graph but for its features."""
+    weight = [] if graph.weight is None else [graph.weight]
+    return [graph.row_ptr, graph.column, *weight]
+
+
+def _moved(graph: GraphRows, device: torch.device) -> GraphRows:
+    """The same rows on a device; its features are still the host's to read."""
+    weight = None if graph.weight is None else graph.weight.to(device)
+    return replace(
+        graph, row_ptr=graph.row_ptr.to(device), column=graph.column.to(device), weight=weight
+    )
+
+
+def _all_features(graph: GraphRows, device: torch.device) -> Tensor:
+    """The scaled features of all nodes ``[N, F]``, read some rows at a time."""
+    cuts = row_ranges(graph.row_ptr.numpy(), graph.num_features)
+    rows = [graph.features(torch.arange(low, high)).to(device) for low, high in pairwise(cuts)]
+    return torch.cat(rows)

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from lgdgcn.metrics.arrays import Array
@@ -151,5 +150,7 @@ def attribution_table(
 
 def matched_share(table: Array) -> float:
     """Share of what is counted where rows and columns, matched one to one, agree best."""
+    from scipy.optimize import linear_sum_assignment
+
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].sum() / table.sum())

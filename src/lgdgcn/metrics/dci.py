@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from lgdgcn.metrics.arrays import Array, entropy
 from lgdgcn.metrics.probes import Probes
@@ -95,6 +94,8 @@ def rest_hits(probes: Probes, blocks: BlockProbes) -> tuple[Array, Array]:
     Returns:
         The factors that have a unit ``[m]``, and whether each node is right ``[m, N]``.
     """
+    from scipy.optimize import linear_sum_assignment
+
     relevance = blocks.relevance(np.ones(len(probes.labels)))
     units, factors = linear_sum_assignment(relevance, maximize=True)
     all_blocks = np.arange(probes.values.shape[1]).reshape(len(relevance), -1)

@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.metrics.cluster import expected_mutual_information
 
 from lgdgcn.metrics.arrays import Array, entropy, mutual_information
 from lgdgcn.metrics.dci import BlockProbes
@@ -31,6 +30,8 @@ def information_draws(blocks: BlockProbes, counts: Array) -> Array:
         blocks: Predictions.
         counts: How often each node counts in every draw, all once first. Shape ``[B, N]``.
     """
+    from sklearn.metrics.cluster import expected_mutual_information
+
     units, factors, nodes = blocks.predicted.shape
     shares = np.zeros((len(counts), units, factors))
     for factor in range(factors):

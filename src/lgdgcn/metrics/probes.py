@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.stats import binom
-from sklearn.model_selection import KFold
 
 from lgdgcn.metrics.arrays import Array, centred
 
@@ -48,6 +46,8 @@ class Probes:
     """
 
     def __init__(self, values: Array, labels: Array, seed: int = 0) -> None:
+        from sklearn.model_selection import KFold
+
         self.values = centred(values)
         spread = self.values.std(0)
         self.values /= np.where(spread > 0, spread, 1)
@@ -98,5 +98,7 @@ class Probes:
 
     def noise(self, label: int) -> float:
         """Accuracy that a probe must exceed to know anything."""
+        from scipy.stats import binom
+
         nodes = len(self.labels)
         return float(binom.ppf(SURE, nodes, self.majority(label)) / nodes)

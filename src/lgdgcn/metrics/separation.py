@@ -2,8 +2,6 @@
 
 import numpy as np
 import torch
-from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_samples
 
 from lgdgcn.metrics.arrays import Array, normalized_information
 from lgdgcn.metrics.resampling import Resamples
@@ -24,6 +22,8 @@ def silhouette(units: Array, resamples: Resamples) -> Array | None:
     Returns:
         Between -1 and 1; ``None`` with one channel or one node.
     """
+    from sklearn.metrics import silhouette_samples
+
     nodes, factors, channels = units.shape
     if nodes < 2 or factors < 2:
         return None
@@ -42,6 +42,8 @@ def channel_nmi(units: Array, resamples: Resamples, seed: int = 0) -> Array | No
     Returns:
         Between 0 and 1; ``None`` with one channel or one node.
     """
+    from sklearn.cluster import KMeans
+
     nodes, factors, channels = units.shape
     if nodes < 2 or factors < 2:
         return None

@@ -23,7 +23,7 @@ from lgdgcn.reproduce.results import Results, Run, Scores
 from lgdgcn.runs.folder import only_process
 from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import remove_leftovers
-from lgdgcn.train.run import Epoch, Result, Training, run
+from lgdgcn.training import Epoch, Result, Training, run
 
 __all__ = ["TrainingProgress", "merged", "train_cells"]
 

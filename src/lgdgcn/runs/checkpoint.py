@@ -17,7 +17,7 @@ from torch import Tensor
 from lgdgcn import tensor_file
 from lgdgcn.errors import CheckpointError, LGDWarning
 from lgdgcn.storage import plain_file
-from lgdgcn.train.state import TrainState
+from lgdgcn.train.population import TrainState
 
 __all__ = ["CHECKPOINT", "Checkpoint", "check_same", "differences"]
 

@@ -20,14 +20,13 @@ from lgdgcn.runs.checkpoint import Checkpoint, check_same
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import plain_file
-from lgdgcn.train.metric import choose_metric
+from lgdgcn.train.checks import likely_cause, sanity_warnings
+from lgdgcn.train.population import TrainState
 from lgdgcn.train.ranks import Ranks
-from lgdgcn.train.run import Epoch, Result, Training
-from lgdgcn.train.run import run as train
-from lgdgcn.train.sanity import likely_cause, sanity_warnings
-from lgdgcn.train.state import TrainState
-from lgdgcn.train.task import Task
+from lgdgcn.train.task import Task, choose_metric
 from lgdgcn.train.trained import TrainedModel, feature_names, hold_once
+from lgdgcn.training import Epoch, Result, Training
+from lgdgcn.training import run as train
 
 __all__ = ["SeedResult", "fit", "summary"]
 
@@ -158,7 +157,7 @@ class _Follower:
             self._cut_log(run)
 
     def __call__(self, epochs: Sequence[Epoch]) -> None:
-        """See :data:`lgdgcn.train.run.OnEpoch`."""
+        """See :data:`lgdgcn.training.OnEpoch`."""
         # asked once: a later signal ends the next epoch; ranks stop together
         stopping = Ranks.current().agree(bool(self.stop))
         diverged = {epoch.training.seed for epoch in epochs if epoch.diverged is not None}

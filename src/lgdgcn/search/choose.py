@@ -27,9 +27,9 @@ from lgdgcn.search.sample import (
     repeated_splits,
     search_sample,
 )
-from lgdgcn.train.metric import choose_metric
-from lgdgcn.train.run import Epoch, OnEpoch
-from lgdgcn.train.state import TrainState
+from lgdgcn.train.population import TrainState
+from lgdgcn.train.task import choose_metric
+from lgdgcn.training import Epoch, OnEpoch
 
 __all__ = ["RUNGS", "Choice", "Ranked", "choose"]
 

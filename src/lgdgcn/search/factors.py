@@ -17,8 +17,8 @@ from lgdgcn.models import MODELS, ClassUnitGCN, settings_of
 from lgdgcn.nn import ClassUnitConv, label_groups, number_of_groups
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import StopRequest
-from lgdgcn.train.run import Epoch, Result, Training, run
 from lgdgcn.train.task import Task
+from lgdgcn.training import Epoch, Result, Training, run
 
 __all__ = [
     "FOUND",

@@ -21,8 +21,8 @@ from lgdgcn.runtime import StopRequest
 from lgdgcn.search.race import Candidate
 from lgdgcn.search.sample import is_for_graph, is_searched_by_sample, search_sample
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.metric import choose_metric
-from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.population import EpochReport, Member, TrainState
+from lgdgcn.train.task import choose_metric
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["ROUNDS", "Candidate", "Choice", "choose_each", "choose_settings"]

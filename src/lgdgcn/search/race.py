@@ -17,8 +17,8 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
-from lgdgcn.train.run import Epoch, OnEpoch, Training, run
-from lgdgcn.train.state import TrainState
+from lgdgcn.train.population import TrainState
+from lgdgcn.training import Epoch, OnEpoch, Training, run
 
 __all__ = ["Candidate", "Metrics", "Outcome", "Split", "Standing", "race"]
 
@@ -120,7 +120,7 @@ def race(
             early stopping may end its trainings before.
         keep: Is asked after every rung but the last, who goes on.
         device: Where to train.
-        on_epoch: Sees all epochs of a pass, see :data:`lgdgcn.train.run.OnEpoch`; it may raise.
+        on_epoch: Sees all epochs of a pass, see :data:`lgdgcn.training.OnEpoch`; it may raise.
         seconds: Time limit. It ends a race once any candidate has been judged: in the first rung
             those count that had reached it by then, later the rungs that all have reached.
     """

@@ -15,7 +15,7 @@ from lgdgcn.errors import InputError
 from lgdgcn.metrics import headline
 from lgdgcn.metrics.catalogue import HEADLINE
 from lgdgcn.train.jobs import Job, JobObserver, run_jobs
-from lgdgcn.train.state import EpochReport, Member
+from lgdgcn.train.population import EpochReport, Member
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["OUT_OF_MEMORY", "TrialRun", "factor_metrics", "group_by_architecture", "train_trials"]

@@ -14,10 +14,10 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import InputError
-from lgdgcn.large.batch_trainer import BatchTrainer
 from lgdgcn.large.rows import prepared_rows
+from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
-from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.population import EpochReport, Member, TrainState
 from lgdgcn.train.trained import prepared_alike
 from lgdgcn.train.trainer import Trainer
 
@@ -124,7 +124,8 @@ def _train(jobs: Sequence[Job], device: torch.device, observer: JobObserver) -> 
         return
     if members[0].settings.batch_size:
         graph = prepared_rows(jobs[0].graph, members[0].settings)
-        trainer = BatchTrainer(graph, members[0], jobs[0].model, states[0], device)
+        loader = NeighbourLoader(graph, members[0].settings, device)
+        trainer = Trainer(loader, members, jobs[0].model, states)
     else:
         graphs = prepared_alike([job.graph for job in jobs], members[0].settings, device)
         trainer = Trainer(graphs, members, jobs[0].model, states)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -11,14 +12,15 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import AUTO
 from lgdgcn.data.labels import class_sizes, set_sizes
-from lgdgcn.train.metric import choose_metric
-from lgdgcn.train.scores import RANKINGS, Counts, score
+from lgdgcn.errors import InputError
+from lgdgcn.train.scores import METRICS, RANKINGS, Counts, label_cuts, score
 from lgdgcn.train.targets import Targets, one_hot
-from lgdgcn.train.thresholds import label_cuts
 
-__all__ = ["Task", "selection_scores"]
+__all__ = ["Task", "choose_metric", "selection_scores"]
 
 _OF_CLASSES = ("accuracy", "balanced_accuracy", "macro_f1")  # that a finished training tells
+_IMBALANCED = 2 / 3  # share of the most common class above which accuracy rewards naming it always
+_OF_CLASSES_ONLY = ("accuracy", "balanced_accuracy")
 _ENTRIES = 1 << 20  # scores that are looked at at once
 
 
@@ -33,7 +35,7 @@ class Task:
             predicted as the highest scores (top-m).
         threshold: Where the sizes differ, the labels of a higher probability are predicted.
         label_thresholds: The same for every label, where they were tuned
-            (:mod:`lgdgcn.train.thresholds`); ``threshold`` is then what they have in common.
+            (:func:`~lgdgcn.train.scores.label_cuts`); ``threshold`` is then their common one.
         metric: Name of the score that chooses the epoch to keep and is the headline, a key of
             :data:`~lgdgcn.train.scores.METRICS`; the usual one of such labels if empty.
     """
@@ -247,3 +249,58 @@ def selection_scores(tasks: Sequence[Task], logits: Tensor, targets: Targets) ->
     if len(scores) == 1:
         return scores[tasks[0]]
     return torch.stack([scores[task][row] for row, task in enumerate(tasks)])
+
+
+class ChosenMetric(NamedTuple):
+    """A score and, in a few words, why it was chosen."""
+
+    metric: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"metric: {METRICS[self.metric]}, {self.reason}"
+
+
+def choose_metric(data: Data, metric: str = AUTO) -> ChosenMetric:
+    """Return the score that is asked for, or else one that is fair to the labels.
+
+    ========================================  =====================
+    labels                                    score
+    ========================================  =====================
+    one class each                            ``accuracy``
+    one of two, over 2/3 of the nodes in one  ``roc_auc``
+    one of many, over 2/3 in one              ``macro_f1``
+    as many labels for every node             ``micro_f1``
+    label sets of different sizes             ``average_precision``
+    ========================================  =====================
+
+    Counted are the classes of the validation nodes (of the training nodes without any), and the
+    labels of both. Those of the test nodes have no say in anything.
+
+    Args:
+        data: A canonical graph.
+        metric: The setting: a key of :data:`~lgdgcn.train.scores.METRICS`, or ``"auto"``.
+
+    Raises:
+        InputError: Label sets have no such score.
+    """
+    y: Tensor = data.y
+    if metric != AUTO:
+        if y.dim() == 2 and metric in _OF_CLASSES_ONLY:
+            known = ", ".join(name for name in METRICS if name not in _OF_CLASSES_ONLY)
+            raise InputError(
+                f"metric is {metric!r}, which sets of labels do not have; choose from {known}"
+            )
+        return ChosenMetric(metric, "as asked for")
+    if y.dim() == 1:
+        split = "validation" if data.val_mask.any() else "training"
+        sizes = class_sizes(y, data.val_mask if data.val_mask.any() else data.train_mask)
+        share = float(sizes.max()) / max(1, int(sizes.sum())) if len(sizes) else 0.0
+        if share <= _IMBALANCED:
+            return ChosenMetric("accuracy", "as every node has one class")
+        common = f"as {100 * share:.1f} % of the {split} nodes have the same class"
+        return ChosenMetric("roc_auc" if (sizes > 0).sum() <= 2 else "macro_f1", common)
+    low, high = set_sizes(y, data.train_mask | data.val_mask)
+    if low == high and low > 0:
+        return ChosenMetric("micro_f1", f"as every node has {low} label{'s' * (low > 1)}")
+    return ChosenMetric("average_precision", f"as nodes have {low} to {high} labels")

@@ -28,6 +28,7 @@ __all__ = [
     "MODEL",
     "TrainedModel",
     "attach_edge_weights",
+    "check_finite",
     "feature_names",
     "hold_once",
     "prepared",
@@ -80,12 +81,7 @@ class TrainedModel:
         first = next(self.model.parameters())
         ready = prepared(data, self.settings, first.device, first.dtype, self.scaling)
         output = self.run(ready)
-        bad = int((~output.logits.isfinite()).any(-1).sum())
-        if bad:  # the argmax of NaN would look like a class
-            raise InputError(
-                f"the model's scores of {bad} of {len(output.logits)} nodes are not finite; "
-                "the features may be too large, or the model damaged"
-            )
+        check_finite(output.logits)
         return output
 
     def _with_own_features(self, data: Data) -> Data:
@@ -197,6 +193,15 @@ class TrainedModel:
             meta.get("feature_names"),
             None if encoding is None else Encoding.from_dict(encoding),
             None if scaling is None else Scaling.from_dict(scaling, meta["in_channels"]),
+        )
+
+
+def check_finite(logits: Tensor) -> None:
+    """Refuse scores of which the argmax would look like a class."""
+    if bad := int((~logits.isfinite()).any(-1).sum()):
+        raise InputError(
+            f"the model's scores of {bad} of {len(logits)} nodes are not finite; "
+            "the features may be too large, or the model damaged"
         )
 
 

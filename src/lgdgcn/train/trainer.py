@@ -1,15 +1,15 @@
-"""The training loop: one epoch is a forward pass, losses, a step of Adam and an evaluation.
+"""The training loop: an epoch is steps of Adam on batches of a loader, and a validation.
 
 Many trainings run in one pass: every tensor has a leading axis of R members, each with its own
-weights, seed, hyper-parameters and early stopping. A single training is a population of one. An
-epoch is a program of tensor operations that never synchronises with the host, so that a GPU can
-record and replay it; what the host wants to know of it is one row of numbers per member.
+weights, seed, hyper-parameters and early stopping. A single training is a population of one. On
+the whole graph (:class:`~lgdgcn.train.loader.WholeGraph`) an epoch never waits for the host, so
+that a GPU can record and replay it; what the host wants to know is one row of numbers per member.
 """
 
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -17,28 +17,36 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.errors import LGDWarning
-from lgdgcn.kernels.dispatch import is_recordable
-from lgdgcn.models import NodeModel, NodeOutput
-from lgdgcn.nn import Disentangled, RandomStreams
+from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.models import NodeModel, NodeOutput, build
+from lgdgcn.nn import RandomStreams
+from lgdgcn.runtime import set_seed
 from lgdgcn.train.cuda_graph import CudaGraphRunner
-from lgdgcn.train.loss import loss_terms
-from lgdgcn.train.members import StackedMembers, check_alike, new_model, with_weights
-from lgdgcn.train.memory import check_memory
-from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.loader import Batch, Loader, WholeGraph
+from lgdgcn.train.population import (
+    EpochReport,
+    Member,
+    Population,
+    TrainState,
+    check_alike,
+    with_weights,
+)
+from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.targets import Targets
-from lgdgcn.train.task import Task, selection_scores
-from lgdgcn.train.trained import TrainedModel, attach_edge_weights
+from lgdgcn.train.task import Task
+from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["Trainer"]
+__all__ = ["Trainer", "loss_terms"]
+
+_LOADED = "batch"  # the group of a state that has what the loader saves
 
 
 class Trainer:
     """Trains models of one architecture on one graph.
 
     Args:
-        graphs: A canonical graph for each member, on the device it is trained on; they may differ
-            in the split only. Or one graph for all.
+        graphs: A canonical graph for each member, on the device it is trained on, or one for all
+            (see :class:`~lgdgcn.train.loader.WholeGraph`); or a loader of batches.
         members: Settings and seeds; settings may differ in
             :data:`~lgdgcn.config.PER_MEMBER_SETTINGS` only.
         model_name: A key of :data:`lgdgcn.models.MODELS`.
@@ -46,40 +54,39 @@ class Trainer:
     """
 
     indices: list[int]  # of the members that are still trained
-    stacked: StackedMembers
+    population: Population
     network: NodeModel
-    _known_layers: list[Disentangled]  # computed by the last evaluation, reused by the next step
     _columns: list[str]  # names of the numbers that an epoch returns
     _is_first_epoch: bool
 
     def __init__(
         self,
-        graphs: Data | Sequence[Data],
+        graphs: Data | Sequence[Data] | Loader,
         members: Sequence[Member],
         model_name: str = "lgdgcn",
         states: Sequence[TrainState | None] | None = None,
     ) -> None:
-        self.members = list(members)
-        self.graphs = [graphs] * len(self.members) if isinstance(graphs, Data) else list(graphs)
-        self.model_name = model_name
-        states = [None] * len(self.members) if states is None else states
-        check_alike(self.members, self.graphs, states)
+        self.loader = graphs if isinstance(graphs, Loader) else WholeGraph(graphs)
+        self.members, self.model_name = list(members), model_name
+        count, own = len(self.members), self.loader.graphs
+        self.graphs = own * count if len(own) == 1 else own
+        states = [None] * count if states is None else states
+        for what, given in (("graphs", self.graphs), ("states", states)):
+            if len(given) != count:
+                raise InputError(f"{len(given)} {what} for {count} members; give one for each")
+        check_alike(self.members)
         self.tasks = [
             Task.of(graph, member.settings.metric)
             for graph, member in zip(self.graphs, self.members, strict=True)
         ]
-        self.states = [TrainState() if state is None else replace(state) for state in states]
+        read = [Ranks.current().from_first(state) for state in states]  # by the first rank alone
+        self.states = [TrainState() if state is None else replace(state) for state in read]
         self._has_validation = [bool(graph.val_mask.any()) for graph in self.graphs]
-        indices = [i for i in range(len(self.members)) if not self._is_finished(i)]
-        self._check_memory(indices)
+        indices = [i for i in range(count) if not self._is_finished(i)]
+        self.loader.check([self.members[i].settings for i in indices], model_name)
         self._build(indices)
         for concern in self.network.concerns() if self.indices else ():
             warnings.warn(concern, LGDWarning, stacklevel=2)
-
-    def _check_memory(self, indices: list[int]) -> None:
-        """Refuse members that cannot fit."""
-        unfinished = [self.members[i].settings for i in indices]
-        check_memory(self.graphs[0], unfinished, self.model_name, self.graphs[0].x.device)
 
     @property
     def finished(self) -> bool:
@@ -113,27 +120,29 @@ class Trainer:
         state = self.states[index]
         if index not in self.indices:
             return replace(state, tensors=dict(state.tensors))
-        return replace(state, tensors=self.stacked.tensors(self.indices.index(index)))
+        tensors = self.population.tensors(self.indices.index(index))
+        beside = {f"{_LOADED}.{name}": one for name, one in self.loader.tensors().items()}
+        return replace(state, tensors=tensors | beside)
 
     def model(self, index: int, weights: str = "best") -> NodeModel:
         """Return a single model with a member's best (or, ``"model"``, present) weights."""
-        return with_weights(self._new_model(index), self.state(index), weights)
+        return with_weights(self.new_model(index), self.state(index), weights)
 
     def output(self, index: int, trained: TrainedModel) -> NodeOutput:
         """Return what a member's finished model says of all nodes of its graph."""
-        return trained.run(self.graphs[index])
+        return self.loader.output(self.graphs[index], trained)
 
     # One epoch on the device
 
     def _epoch(self) -> Tensor:
-        """Make a step and an evaluation; returns a row of numbers per member."""
-        now, limits = self.stacked, self.stacked.settings
+        """Make all steps and an evaluation; returns a row of numbers per member."""
+        now, limits = self.population, self.population.settings
         waited = now.epoch - now.best_epoch
         active = (now.epoch < limits["epochs"]) & (waited < limits["patience"])  # [R]
-        losses = self.step()
+        losses = self.steps()
         with torch.no_grad():
             now.epoch += active.long()
-        val_score, val_loss, logit_sum = self._validate()
+        val_score, val_loss, logit_sum = self.loader.validate()
         with torch.no_grad():
             row = {name: loss.double() for name, loss in losses.items()}
             row |= {"val_loss": val_loss, "val_score": val_score, "logit_sum": logit_sum}
@@ -144,70 +153,54 @@ class Trainer:
             self._columns = list(row)
             return torch.stack([column.double() for column in row.values()]).t()  # [R, columns]
 
-    def step(self) -> dict[str, Tensor]:
-        """Make one step of the optimizer; returns the terms of the loss, ``[R]`` each."""
-        network = self.network.train()
-        output = self._forward()
-        if self._is_first_epoch:
-            network.update_statistics(output, "first_epoch")
-        network.update_statistics(output, "before_loss")
-        weights = self.stacked.loss_weights()
-        losses = loss_terms(network, output, self.task, self.targets, self.edge_index, weights)
-        self.stacked.optimizer.zero_grad()
-        losses["total"].sum().backward()  # type: ignore[no-untyped-call]
-        self.stacked.optimizer.step()
-        self.stacked.update_average()
+    def steps(self) -> dict[str, Tensor]:
+        """Make the steps of an epoch; returns the mean terms of the loss, ``[R]`` each."""
+        self.network.train()
+        if self.loader.num_steps == 1:
+            [losses] = [self._step(batches) for batches in self.loader.steps()]
+            return losses
+        total: dict[str, Tensor] = {}
+        for batches in self.loader.steps():
+            for name, loss in self._step(batches).items():
+                total[name] = total.get(name, 0) + loss / self.loader.num_steps
+        return total
+
+    def _step(self, batches: Iterable[Batch]) -> dict[str, Tensor]:
+        """Make one step of the optimizer along the gradients of some batches."""
+        self.population.optimizer.zero_grad()
+        losses: dict[str, Tensor] = {}
+        for batch in batches:
+            for name, loss in self._backward(batch).items():
+                losses[name] = losses[name] + loss if name in losses else loss
+        losses = self.loader.join(losses)
+        self.population.optimizer.step()
+        self.population.update_average()
         self._is_first_epoch = False
+        return losses
+
+    def _backward(self, batch: Batch) -> dict[str, Tensor]:
+        """Add the gradients of one batch; returns the terms of its loss."""
+        network, own = self.network, self.population.settings
+        streams = RandomStreams(own["seed"], batch.draw, own["dropout"])
+        with batch.subgraph.active() if batch.subgraph else nullcontext():
+            with streams.active() if self._is_random else nullcontext():
+                x, edge_index, targets = batch.x, batch.edge_index, batch.targets
+                output = network.disentangle(x, edge_index, batch.known, targets.pick)
+            if self.loader.is_whole:
+                if self._is_first_epoch:
+                    network.update_statistics(output, "first_epoch")
+                network.update_statistics(output, "before_loss")
+            weights = self.population.loss_weights()
+            losses = loss_terms(network, output, self._task, targets, edge_index, weights)
+        losses["total"].sum().backward()  # type: ignore[no-untyped-call]
         return {name: loss.detach() for name, loss in losses.items()}
-
-    def _forward(self) -> NodeOutput:
-        """Run the networks on the training nodes, beginning with the layers that are known."""
-        known, self._known_layers = self._known_layers, []
-        own = self.stacked.settings
-        streams = RandomStreams(own["seed"], self.stacked.epoch + 1, own["dropout"])
-        with streams.active() if self._is_random else nullcontext():
-            return self.network.disentangle(self.x, self.edge_index, known, self.targets.pick)
-
-    def _validate(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Evaluate: score and loss of the validation nodes, without any the sum of all scores."""
-        logits = self._evaluate()
-        with torch.no_grad():
-            logit_sum = torch.where(self.validated, 0, logits.sum((-1, -2)).double())
-            if not self._all_validated:
-                logits = self.validation.pick(logits)
-            score = selection_scores(self._tasks, logits, self.validation)
-            return score, self.task.loss(logits, self.validation).double(), logit_sum
-
-    def _evaluate(self) -> Tensor:
-        """Score the validation nodes; the units also move the statistics (Alg. 2).
-
-        The next step begins with the same weights, so up to the first dropout its forward pass is
-        this one: these layers are computed with gradients and kept for it (``_known_layers``),
-        unless the weights of an evaluation are averages. All nodes are scored if a member has no
-        validation nodes.
-        """
-        self.network.eval()
-        reused = None  # all layers
-        if self._runner.capture or self.network.is_random_from_start or self.stacked.average:
-            reused = 0
-        elif self._has_dropout:
-            reused = 1
-        pick = self.validation.pick if self._all_validated else None
-        with self.stacked.averaged():
-            with torch.enable_grad():
-                known = self.network.factors(self.x, self.edge_index, count=reused)
-            with torch.no_grad():
-                output = self.network.disentangle(self.x, self.edge_index, known, pick)
-                self.network.update_statistics(output, "after_step")
-        self._known_layers = known
-        return output.logits
 
     def _keep_best(self, valid: Tensor, score: Tensor, loss: Tensor) -> None:
         """Remember better epochs; without validation nodes every valid one ``[R]`` is better."""
-        now = self.stacked
+        now, validated = self.population, self.loader.validated
         tied = (score == now.best_score) & (loss < now.best_loss)
-        better = valid & ((score > now.best_score) | tied | ~self.validated)
-        scored = better & self.validated
+        better = valid & ((score > now.best_score) | tied | ~validated)
+        scored = better & validated
         now.best_score.copy_(torch.where(scored, score, now.best_score))
         now.best_loss.copy_(torch.where(scored, loss, now.best_loss))
         now.keep_best(better)
@@ -228,12 +221,8 @@ class Trainer:
         ]
         if any(due):
             self.network.eval()
-            with self.stacked.averaged():
-                self._find_structure(due)
-
-    def _find_structure(self, due: list[bool]) -> None:
-        """Let the network weigh anew what it propagates along, for members whose time it is."""
-        self.network.refresh(self.x, self.edge_index, torch.tensor(due, device=self.x.device))
+            with self.population.averaged():
+                self.loader.refresh(due)
 
     # What the host makes of it
 
@@ -282,45 +271,76 @@ class Trainer:
         self.indices = indices
         if not indices:
             return
-        members, graphs = [self.members[i] for i in indices], [self.graphs[i] for i in indices]
-        states, self._tasks = [self.states[i] for i in indices], [self.tasks[i] for i in indices]
-        for graph in graphs:
-            attach_edge_weights(graph)
-        self.x, self.edge_index, self.task = graphs[0].x, graphs[0].edge_index, self._tasks[0]
-        self.stacked = StackedMembers(members, [self._new_model(i) for i in indices], states)
-        self.network = self.stacked.network
-        self._read_targets(graphs, members[0].settings.class_weights == "balanced")
-        self._all_validated = bool(self.validated.all())
-        self._has_dropout = any(member.settings.dropout > 0 for member in members)
-        self._is_random = self._has_dropout or self.network.is_random_from_start
+        members, states = [self.members[i] for i in indices], [self.states[i] for i in indices]
+        graphs, tasks = [self.graphs[i] for i in indices], [self.tasks[i] for i in indices]
+        models = [self.new_model(i) for i in indices]
+        self.population = Population(members, models, states, self.loader.num_steps)
+        self.network, self._task = self.population.network, tasks[0]
+        self.loader.begin(self.population, models, graphs, tasks)
+        if saved := states[0].weights(_LOADED):
+            self.loader.load(saved)
+        self._is_random = self.population.has_dropout or self.network.is_random_from_start
         self._is_first_epoch = any(state.epoch == 0 for state in states)
-        self._known_layers, self._columns = [], []
-        capture = self.network.can_be_captured and is_recordable(self.x)
-        self._runner = CudaGraphRunner(self._epoch, capture)
-
-    def _read_targets(self, graphs: Sequence[Data], balanced: bool) -> None:
-        """Read which nodes are trained on, and which are validation nodes."""
-        self.targets = Targets.of(graphs, "train_mask")
-        if balanced:
-            self.targets = self.targets.balanced(self.task.outputs)
-        self.validation = Targets.of(graphs, "val_mask")
-        self.validated = self.validation.weight.any(-1).expand(len(graphs))  # [R]
+        self._columns = []
+        self._runner = CudaGraphRunner(self._epoch, self.loader.is_recorded)
 
     def _release_finished(self) -> None:
         """Drop finished members; on a GPU only if they are many, for that means recording anew."""
         going = [index for index in self.indices if not self._is_finished(index)]
-        done = len(self.indices) - len(going)
-        if done and (not self.x.is_cuda or not going or 4 * done >= len(self.indices)):
+        done, is_cuda = len(self.indices) - len(going), self.loader.device.type == "cuda"
+        if done and (not is_cuda or not going or 4 * done >= len(self.indices)):
             for index in self.indices:
                 self.states[index] = self.state(index)
             self._build(going)
 
-    def _new_model(self, index: int) -> NodeModel:
-        outputs = self.tasks[index].outputs
-        return new_model(self.model_name, self.members[index], self.graphs[index], outputs)
+    def new_model(self, index: int) -> NodeModel:
+        """Return a member's model as its seed draws it, on the device of its graph."""
+        member, graph, loader = self.members[index], self.graphs[index], self.loader
+        outputs, is_set = self.tasks[index].outputs, graph.y.dim() == 2
+        set_seed(member.seed)
+        settings = member.settings.as_dict()
+        model = build(
+            self.model_name, settings, loader.num_features, outputs, multi_label=is_set
+        ).to(loader.device, loader.dtype)
+        loader.prepare(model, graph, outputs, is_new=self.states[index].epoch == 0)
+        return model
 
     def _is_finished(self, index: int) -> bool:
         return self.states[index].is_finished(self.members[index].settings)
+
+
+def loss_terms(
+    model: NodeModel,
+    output: NodeOutput,
+    task: Task,
+    targets: Targets,
+    edge_index: Tensor,
+    weights: Mapping[str, Tensor],
+) -> dict[str, Tensor]:
+    r"""Return the terms of every member's loss and their sum, ``[R]`` each.
+
+    .. math:: L_{total} = L_{cls} + \sum_l 10^{l-L} (\lambda_{space} L_{space}^{(l)}
+        + \lambda_{div} L_{div}^{(l)} + \lambda_{edge} L_{edge}^{(l)})
+
+    Args:
+        model: The members' network.
+        output: What it says of the target nodes; its class scores are ``[R, n, C]``.
+        task: What is predicted.
+        targets: The nodes that are trained on.
+        edge_index: Edges. Shape ``[2, E]``.
+        weights: The members' weights :math:`\lambda` by the name of the loss, ``[R]`` each. A
+            loss of the model that has none counts once.
+
+    Returns:
+        ``classification``, the model's own losses (before their weights) and ``total``.
+    """
+    total = task.loss(output.logits, targets.repeated(model.views))
+    own = model.losses(output, edge_index)
+    terms = {"classification": total, **own}
+    for name in dict.fromkeys([*weights, *own]):
+        if name in own:
+            total = total + (weights[name] * own[name] if name in weights else own[name])
+    return {**terms, "total": total}
 
 
 def _divergence(losses: dict[str, float], row: dict[str, float], validated: bool) -> str | None:

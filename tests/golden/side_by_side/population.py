@@ -15,7 +15,11 @@ from safetensors.torch import save_file
 
 from lgdgcn.config import preset, resolve
 from lgdgcn.data.source import GraphSource
-from lgdgcn.train.run import Epoch, Training, run
+
+try:
+    from lgdgcn.training import Epoch, Training, run
+except ImportError:  # in older trees they are elsewhere
+    from lgdgcn.training import Epoch, Training, run
 
 OWN: tuple[dict[str, Any], ...] = (
     {"lr": 0.01, "dropout": 0.5},

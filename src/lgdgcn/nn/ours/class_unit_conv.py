@@ -62,7 +62,9 @@ class ClassUnitConv(LGDConv):
         self.first_classes = channels if first_classes is None else first_classes
         every = torch.ones(self.factors, dtype=torch.bool)
         self.register_buffer("owned", every, persistent=False)
-        self.register_buffer("factor_weights", factor_weights(every))
+        # the meta device needs the shape alone, and a second to import what computes there
+        weights = torch.empty(self.factors) if every.is_meta else factor_weights(every)
+        self.register_buffer("factor_weights", weights)
         self.moments: EdgeMoments | None = None  # where it is trained on parts of a graph
 
     def begin(self, owned: Tensor, free_share: float) -> None:

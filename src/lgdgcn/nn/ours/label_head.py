@@ -43,7 +43,8 @@ class LabelHead(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw new weights and forget the groups."""
-        if self.weight is not None:
+        # on the meta device nothing is drawn, but PyTorch would import its compiler, a second
+        if self.weight is not None and not self.weight.is_meta:
             nn.init.normal_(self.weight)
         self.start.zero_()
 

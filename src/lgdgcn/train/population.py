@@ -1,90 +1,129 @@
-"""Members brought together: their networks and progress stacked along a leading axis of R."""
+"""A population: many trainings of one architecture, every tensor with a leading axis of members."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.data import Data
 
-from lgdgcn.config import LOSS_WEIGHTS, PER_MEMBER_SETTINGS
+from lgdgcn import kernels
+from lgdgcn.config import LOSS_WEIGHTS, PER_MEMBER_SETTINGS, Settings
 from lgdgcn.errors import InputError
-from lgdgcn.models import NodeModel, build
+from lgdgcn.models import NodeModel
 from lgdgcn.models.population import single_names, stack
-from lgdgcn.runtime import set_seed
 from lgdgcn.tensor_file import check_like
-from lgdgcn.train.optim import PopulationAdam
-from lgdgcn.train.state import Member, TrainState
 
-__all__ = ["StackedMembers", "check_alike", "new_model", "with_weights"]
+__all__ = [
+    "EpochReport",
+    "Member",
+    "Population",
+    "PopulationAdam",
+    "TrainState",
+    "check_alike",
+    "with_weights",
+]
 
 _LARGEST_INTEGER = torch.iinfo(torch.int64).max
 _HIGHEST_DROPOUT = 1 - 2**-24  # in float32 the next number is 1, which would drop everything
 
 
-def check_alike(
-    members: Sequence[Member], graphs: Sequence[Data], states: Sequence[object]
-) -> None:
-    """Refuse members that cannot be trained in one pass."""
-    for what, given in (("graphs", graphs), ("states", states)):
-        if len(given) != len(members):
-            raise InputError(f"{len(given)} {what} for {len(members)} members; give one for each")
-    shared = [
-        {key: v for key, v in member.settings.as_dict().items() if key not in PER_MEMBER_SETTINGS}
-        for member in members
-    ]
-    if any(other != shared[0] for other in shared):
-        differing = [key for key in shared[0] if len({str(own[key]) for own in shared}) > 1]
-        raise InputError(f"members of a population may not differ in {', '.join(differing)}")
-    for key in ("x", "edge_index") if len(graphs) > 1 else ():
-        shapes = list(dict.fromkeys(tuple(graph[key].shape) for graph in graphs))
-        if len(shapes) > 1:
-            raise InputError(
-                f"graphs of a population may differ in their split only; {key} has the shapes "
-                f"{shapes[0]} and {shapes[1]}"
-            )
+@dataclass(frozen=True)
+class Member:
+    """One training of a population: its settings and the seed of its weights and dropout."""
+
+    settings: Settings
+    seed: int = 0
 
 
-def new_model(name: str, member: Member, graph: Data, outputs: int) -> NodeModel:
-    """Return a member's model as its seed draws it, on the device of its graph."""
-    set_seed(member.seed)
-    known = graph.y[graph.train_mask]
-    model = build(
-        name,
-        member.settings.as_dict(),
-        graph.x.size(1),
-        outputs,
-        multi_label=known.dim() == 2,
-    )
-    model = model.to(graph.x.device, graph.x.dtype)
-    label_sets = F.one_hot(known, outputs) if known.dim() == 1 else known
-    model.begin(label_sets.cpu(), graph.x, graph.edge_index)
-    return model
+@dataclass
+class TrainState:
+    """Where a training stands, enough to go on with it.
+
+    Attributes:
+        epoch: Epochs trained.
+        best_epoch: The epoch whose weights are kept.
+        best_score: Its validation score.
+        best_loss: Its validation loss.
+        seconds: Time taken.
+        lowest_score: The lowest validation score of all epochs; this and the two losses are
+            ``None`` if a file of an earlier version does not say.
+        first_loss: Classification loss of the first epoch.
+        last_loss: Classification loss of the last epoch.
+        tensors: ``model.*`` and ``best.*`` (weights), ``mean.*`` and ``square.*`` (of Adam), with
+            the setting ``weight_average`` also ``average.*``.
+        diverged: Whether a loss was not finite.
+        retired: Whether it was given up, see :meth:`lgdgcn.train.trainer.Trainer.retire`.
+    """
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best_score: float = -math.inf
+    best_loss: float = math.inf
+    seconds: float = 0.0
+    lowest_score: float | None = None
+    first_loss: float | None = None
+    last_loss: float | None = None
+    tensors: dict[str, Tensor] = field(default_factory=dict, repr=False)
+    diverged: bool = False
+    retired: bool = False
+
+    def is_finished(self, settings: Settings) -> bool:
+        """Whether there is nothing left to train: epochs or patience used up, or given up."""
+        waited = self.epoch - self.best_epoch
+        done = self.epoch >= settings.epochs or waited >= settings.patience
+        return self.diverged or self.retired or done
+
+    def weights(self, name: str) -> dict[str, Tensor]:
+        """The tensors of a group such as ``"model"`` under their own names; none if new."""
+        prefix = f"{name}."
+        return {k.removeprefix(prefix): t for k, t in self.tensors.items() if k.startswith(prefix)}
+
+    def progress(self) -> dict[str, float | None]:
+        """All numbers, as checkpoints save them."""
+        skipped = ("tensors", "diverged", "retired")
+        return {key: value for key, value in vars(self).items() if key not in skipped}
 
 
-def with_weights(model: NodeModel, state: TrainState, name: str) -> NodeModel:
-    """Give a single model a member's weights, ``"model"`` (present ones) or ``"best"``."""
-    check_like(state.weights(name), model.state_dict(), f"{name} weights")
-    model.load_state_dict(state.weights(name))
-    return model
+@dataclass(frozen=True)
+class EpochReport:
+    """One epoch of one member.
+
+    Attributes:
+        index: Of the member in the trainer's list.
+        metrics: Epoch, losses and validation scores by name.
+        state: Where the member stands now, without tensors.
+        finished: Whether this was its last epoch.
+        diverged: The first non-finite loss as a sentence, if any.
+    """
+
+    index: int
+    metrics: dict[str, float | None]
+    state: TrainState
+    finished: bool
+    diverged: str | None = None
 
 
-class StackedMembers:
+class Population:
     """All that training changes, in tensors with a leading axis of R members.
 
     Args:
         members: Settings and seeds.
-        models: Each member's new model.
-        states: Where each member stands; its weights replace the new ones.
+        models: Each member's new model; it is given the weights of its state.
+        states: Where each member stands.
+        steps: Steps of the optimizer in an epoch.
 
     Attributes:
+        members: Settings and seeds.
         settings: The numbers in which members may differ, and ``seed``, ``[R]`` each.
         network: The models in one, see :func:`lgdgcn.models.population.stack`.
         optimizer: Adam with each member's rate and decay.
         best: Weights and statistics of every member's best epoch, ``[R, ...]`` each.
         average: Moving averages of the parameters, which are evaluated instead of them,
             ``[R, ...]`` each; none if no member has the setting ``weight_average``.
+        has_dropout: Whether any member drops something.
         epoch: Epochs trained ``[R]``.
         best_epoch: The epoch whose weights are kept ``[R]``.
         best_score: Its validation score ``[R]``.
@@ -96,7 +135,10 @@ class StackedMembers:
         members: Sequence[Member],
         models: Sequence[NodeModel],
         states: Sequence[TrainState],
+        steps: int = 1,
     ) -> None:
+        self.members = members
+        self.has_dropout = any(member.settings.dropout > 0 for member in members)
         self._has_average = [member.settings.weight_average > 0 for member in members]
         for model, state, has_average in zip(models, states, self._has_average, strict=True):
             if state.tensors or state.epoch:
@@ -123,7 +165,7 @@ class StackedMembers:
             self.network.parameters(),
             self.settings["lr"],
             self.settings["weight_decay"],
-            step=self.epoch.clone(),  # an epoch is one step
+            step=self.epoch * steps,
         )
         zeros = [{name: torch.zeros_like(p) for name, p in m.named_parameters()} for m in models]
         for name in self.optimizer.moments:
@@ -140,7 +182,7 @@ class StackedMembers:
         return single_names(dict(self.network.named_parameters()))
 
     def loss_weights(self) -> dict[str, Tensor]:
-        """The weights of the losses in the epoch to come by the loss's name, ``[R]`` each."""
+        """The weights of the losses in the next epoch by the loss's name, ``[R]`` each."""
         weights = {loss: self.settings[name] for loss, name in LOSS_WEIGHTS.items()}
         if self.network.views > 1:
             epochs = self.settings["consistency_warmup"]
@@ -201,6 +243,24 @@ class StackedMembers:
         }
 
 
+def check_alike(members: Sequence[Member]) -> None:
+    """Refuse members that cannot be trained in one pass."""
+    shared = [
+        {key: v for key, v in member.settings.as_dict().items() if key not in PER_MEMBER_SETTINGS}
+        for member in members
+    ]
+    if any(other != shared[0] for other in shared):
+        differing = [key for key in shared[0] if len({str(own[key]) for own in shared}) > 1]
+        raise InputError(f"members of a population may not differ in {', '.join(differing)}")
+
+
+def with_weights(model: NodeModel, state: TrainState, name: str) -> NodeModel:
+    """Give a single model a member's weights, ``"model"`` (present ones) or ``"best"``."""
+    check_like(state.weights(name), model.state_dict(), f"{name} weights")
+    model.load_state_dict(state.weights(name))
+    return model
+
+
 def _per_member(members: Sequence[Member], device: torch.device) -> dict[str, Tensor]:
     """Return the settings in which members may differ, ``[R]`` each: float32 or int64."""
     own: dict[str, Tensor] = {}
@@ -233,3 +293,47 @@ def _check_saved(state: TrainState, model: NodeModel, has_average: bool) -> None
     for name in PopulationAdam.moments:
         check_like(state.weights(name), parameters, "optimizer state")
     check_like(state.weights("average"), parameters if has_average else {}, "average weights")
+
+
+class PopulationAdam(torch.optim.Optimizer):
+    """Adam (Kingma & Ba, 2015) on stacked parameters ``[R, ...]``, one setting per member.
+
+    It is ``torch.optim.Adam`` with its default betas, member by member; one kernel updates a
+    parameter of all members. It never synchronises with the host, so that a GPU can record it.
+
+    Args:
+        params: Parameters, whose first axis is that of the members.
+        lr: Learning rates ``[R]``.
+        weight_decay: L2 penalties ``[R]``.
+        step: How many steps each member has made before ``[R]``; counted on in place.
+
+    Attributes:
+        moments: Names of the tensors like a parameter that its state holds; checkpoints save them.
+    """
+
+    moments = ("mean", "square")  # running means of the gradient and of its square
+
+    def __init__(
+        self, params: Iterable[Tensor], lr: Tensor, weight_decay: Tensor, step: Tensor
+    ) -> None:
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "step": step})
+        for parameter in self.param_groups[0]["params"]:
+            self.state[parameter] = {name: torch.zeros_like(parameter) for name in self.moments}
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Make one step of every member along the gradients."""
+        assert closure is None, "a closure would be run for all members at once"
+        group: Mapping[str, Any] = self.param_groups[0]
+        group["step"].add_(1)
+        for parameter in group["params"]:
+            if parameter.grad is not None:
+                kernels.adam(
+                    parameter.detach(),
+                    parameter.grad.contiguous(),
+                    self.state[parameter]["mean"],
+                    self.state[parameter]["square"],
+                    group["lr"],
+                    group["weight_decay"],
+                    group["step"],
+                )

@@ -18,11 +18,12 @@ from torch_geometric.data import Data
 from lgdgcn.config import PER_MEMBER_SETTINGS, Settings
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import DivergedError, InputError, LGDError
-from lgdgcn.large.batch_trainer import BatchTrainer
 from lgdgcn.large.rows import prepared_rows
+from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.models import NodeModel, NodeOutput
+from lgdgcn.train.loader import Loader, WholeGraph
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
-from lgdgcn.train.state import EpochReport, Member, TrainState
+from lgdgcn.train.population import EpochReport, Member, TrainState
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel, prepared_alike
 from lgdgcn.train.trainer import Trainer
@@ -165,15 +166,9 @@ def _run_alike(
 
 def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -> Iterator[Result]:
     """Train in one pass."""
-    trainer: Trainer
     members = [Member(one.settings, one.seed) for one in batch]
-    first = batch[0]
-    if first.settings.batch_size:
-        graph = prepared_rows(first.graph, first.settings)
-        trainer = BatchTrainer(graph, members[0], first.model, first.state, device)
-    else:
-        graphs = prepared_alike([one.graph for one in batch], first.settings, device)
-        trainer = Trainer(graphs, members, first.model, [one.state for one in batch])
+    states = [one.state for one in batch]
+    trainer = Trainer(loader(batch, device), members, batch[0].model, states)
     yielded: set[int] = set()
     diverged: dict[int, str] = {}  # the reason, by index
     while not trainer.finished:
@@ -190,6 +185,14 @@ def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -
     for index, one in enumerate(batch):
         if id(one) not in yielded:  # it was finished before
             yield _result(one, trainer, index, diverged.get(index))
+
+
+def loader(trainings: Sequence[Training], device: torch.device) -> Loader:
+    """What these trainings, all of one architecture, compute on: batches, or the whole graph."""
+    settings, graphs = trainings[0].settings, [one.graph for one in trainings]
+    if not settings.batch_size:
+        return WholeGraph(prepared_alike(graphs, settings, device))
+    return NeighbourLoader(prepared_rows(graphs[0], settings), settings, device)
 
 
 def _epoch(batch: Sequence[Training], trainer: Trainer, report: EpochReport) -> Epoch:

@@ -8,6 +8,9 @@ classify well and not do it.
 """
 
 import math
+from collections.abc import Sequence
+from statistics import variance
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,14 +21,17 @@ from lgdgcn.data.labels import identifier_warning
 from lgdgcn.errors import DivergedError
 from lgdgcn.large.rows import node_array
 from lgdgcn.models import NodeOutput, settings_of
-from lgdgcn.train.luck import lucky_score
+from lgdgcn.train.population import TrainState
 from lgdgcn.train.scores import METRICS
-from lgdgcn.train.state import TrainState
 from lgdgcn.train.targets import Targets
+from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = [
+    "Scored",
     "likely_cause",
+    "noise_of_difference",
+    "null_score",
     "sanity_warnings",
     "usage_warning",
 ]
@@ -35,6 +41,11 @@ _FEW_EPOCHS = 10  # in which a score may well stay what it is
 _UNUSED = 0.01  # share of the edges below which a factor is not needed
 _ROWS = 1 << 16  # of features that are looked at at once
 _COLLAPSED = 1.5  # effective number of classes below which nearly all nodes share one
+_SHUFFLES = 20
+_ONE_IN_TWENTY = 1.645  # standard deviations above the mean, of a single epoch
+_RESAMPLES = 100  # which give the noise to 7 %
+_MOST = 20_000  # entries of a resample; with more nodes the noise is less, by the square root
+_FEWEST = 6  # nodes: that five favour one of two equal models has a chance of 1 in 16
 
 
 def sanity_warnings(
@@ -86,7 +97,7 @@ def sanity_warnings(
     elif (
         split == "val"
         and score < 1
-        and score <= (by_luck := lucky_score(task, logits, targets, state.epoch))
+        and score <= (by_luck := null_score(task, logits, targets, state.epoch))
     ):
         found.append(
             f"{kept}, and with shuffled labels the best of as many epochs may have "
@@ -205,3 +216,91 @@ def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | Non
             suspects.append((weight / 100, f"lower {name} (now {weight:g})"))
     times, advice = max(suspects)
     return advice if times > 1 else otherwise or lower_lr
+
+
+def null_score(task: Task, logits: Tensor, targets: Targets, epochs: int) -> float:
+    r"""The score that predictions may reach by luck, given that the best of several epochs is kept.
+
+    The labels are shuffled among the nodes, which leaves how common they are and how often they
+    are predicted, and nothing else. The best of E such scores is about
+
+    .. math:: \text{mean} + \sqrt{2 \ln E} \cdot \text{standard deviation}
+
+    for a single epoch it is the 95th percentile; no score is above 1. Epochs resemble each other,
+    so that the best of them is rather less lucky.
+
+    Args:
+        task: What is predicted.
+        logits: Scores of the target nodes. Shape ``[1, n, C]``.
+        targets: The nodes, with their labels.
+        epochs: How many the best was chosen from.
+    """
+    generator = torch.Generator().manual_seed(0)
+    scores = []
+    for _ in range(_SHUFFLES):
+        order = torch.randperm(targets.y.size(1), generator=generator).to(targets.y.device)
+        shuffled = targets._replace(y=targets.y[:, order])
+        scores.append(float(task.selection_score(logits, shuffled)[0]))
+    found = torch.tensor(scores, dtype=torch.float64)
+    spread = max(_ONE_IN_TWENTY, math.sqrt(2 * math.log(max(1, epochs))))
+    return min(1.0, float(found.mean() + spread * found.std()))
+
+
+class Scored(NamedTuple):
+    """A model's scores of a graph, with the split that it was trained on.
+
+    Attributes:
+        task: What it predicts.
+        logits: Its scores of all nodes ``[N, C]``, on the CPU.
+        graph: The graph.
+    """
+
+    task: Task
+    logits: Tensor
+    graph: Data
+
+    def score(self, nodes: Tensor) -> float:
+        """The :attr:`~lgdgcn.train.task.Task.metric` of these nodes, which may occur repeatedly."""
+        targets = Targets(nodes[None], self.graph.y[nodes][None], torch.ones(1, len(nodes)))
+        return float(self.task.selection_score(self.logits[nodes][None], targets)[0])
+
+
+def noise_of_difference(
+    first: Scored, second: Scored, split: str, differences: Sequence[float]
+) -> float:
+    r"""The difference of two scores that chance alone would hardly exceed.
+
+    .. math:: 2 \sqrt{s_\text{nodes}^2 + s_\text{seeds}^2 / S} + 1 / n
+
+    s_nodes is the standard deviation of the difference over resamples of the scored nodes
+    (bootstrap), each of them the same for both models: what both have right says nothing of which
+    is better. s_seeds is that of the differences of S seeds; of one seed it is not known and taken
+    as 0. 1/n, one node, corrects for scores that move in steps. That each model is itself the best
+    of several on these nodes is not counted.
+
+    Args:
+        first: One model, of several seeds the one that was kept.
+        second: The other.
+        split: ``"val"`` or ``"test"``.
+        differences: Of the scores, one for each seed.
+
+    Returns:
+        The noise; infinite where too few nodes are scored to show anything.
+    """
+    masks = [one.graph[f"{split}_mask"] for one in (first, second)]
+    nodes = (masks[0] | masks[1]).nonzero().flatten()
+    count = min(int(mask.sum()) for mask in masks)
+    if count < _FEWEST:
+        return math.inf
+    generator = torch.Generator().manual_seed(0)
+    most = max(_MOST // first.logits.size(1), 1)
+    part = nodes[torch.randperm(len(nodes), generator=generator)[:most]]
+    found = []
+    for _ in range(_RESAMPLES):
+        drawn = part[torch.randint(len(part), (len(part),), generator=generator)]
+        own = [drawn[mask[drawn]] for mask in masks]
+        if all(map(len, own)):
+            found.append(first.score(own[0]) - second.score(own[1]))
+    of_nodes = variance(found) * len(part) / len(nodes)
+    of_seeds = variance(differences) / len(differences) if len(differences) > 1 else 0.0
+    return 2 * math.sqrt(of_nodes + of_seeds) + 1 / count

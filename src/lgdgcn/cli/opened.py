@@ -1,0 +1,130 @@
+"""What a verb opens: a run, its graph in memory or in parts, the reasons of its edges."""
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.data.packed import PackedGraph
+from lgdgcn.data.packed.whole import memory_of_whole
+from lgdgcn.data.source import GraphSource
+from lgdgcn.data.validate import fingerprint
+from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.large.batch_input import check_batchable
+from lgdgcn.large.rows import mapped_graph
+from lgdgcn.large.view import GraphView
+from lgdgcn.metrics.routing import routing_warning, told_of_training
+from lgdgcn.runs.finished import FinishedRun, open_run, source_of, told_before
+from lgdgcn.runs.folder import Run
+from lgdgcn.runtime import available_memory
+
+if TYPE_CHECKING:
+    from lgdgcn.edges import EdgeReasons
+    from lgdgcn.edges.explain_reasons import ReasonExplainer
+
+__all__ = ["graph_of", "large_graph", "open_factors", "open_reasons", "read_reasons", "warnings_of"]
+
+
+def open_factors(folder: Path, device: str) -> FinishedRun:
+    """Open the run whose factors are looked at: this one, or that of LGD-GCN beside a winner."""
+    return open_run(folder, device)
+
+
+def graph_of(run: FinishedRun) -> GraphView:
+    """The graph of a run with its model, in memory or, where it is too large, mapped."""
+    return large_graph(run) or GraphView.in_memory(run.trained, run.data)
+
+
+def large_graph(run: FinishedRun, source: GraphSource | None = None) -> GraphView | None:
+    """The graph of a run, or another one, if it is not to be read whole; else ``None``.
+
+    So is a packed graph of a model that was trained in batches, or one that does not fit.
+
+    Raises:
+        InputError: It does not fit, and the model cannot be run on parts of it.
+    """
+    source = source or run.source
+    if not source.is_packed:
+        return None
+    packed, settings = PackedGraph.open(source.dataset), run.trained.settings
+    fits = memory_of_whole(packed) <= available_memory()
+    if fits and not settings.batch_size:
+        return None
+    if source.features is not None:
+        if fits:
+            return None
+        raise InputError(f"{source.dataset} is too large to be read whole, which --features needs")
+    try:
+        check_batchable(settings, run.trained.name)
+    except InputError:
+        if fits:
+            return None
+        raise InputError(
+            f"{source.dataset} does not fit into memory, and the model of {run.folder} needs "
+            "all nodes at once; train one in batches (--batch-size)"
+        ) from None
+    packed.check_text()
+    packed.check_hashes()  # all of it is used, and no index is looked at again
+    is_of_run = source is run.source
+    graph = GraphView.mapped(run.trained, packed, make_split=is_of_run and packed.y is not None)
+    if is_of_run:
+        _check_same(run, packed)
+    return graph
+
+
+def _check_same(run: FinishedRun, packed: PackedGraph) -> None:
+    """Say so if the graph has changed since the training."""
+    try:
+        trained_on = run.best_run.get("data")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LGDWarning)  # the graph says it again
+            same = trained_on in (None, "", fingerprint(mapped_graph(packed)))
+    except InputError:  # results or labels are gone, which a prediction can do without
+        return
+    if not same:
+        warnings.warn(
+            f"the data have changed since the run in {run.folder} was trained: what follows "
+            "is of the model that was trained before",
+            LGDWarning,
+            stacklevel=3,
+        )
+
+
+def read_reasons(folder: Path, device: str) -> tuple[Data, "EdgeReasons"]:
+    """The graph of a run of ``--task edges``, and the reasons of its edges."""
+    from lgdgcn.edges.of_graph import check_edges_device, load_edges
+    from lgdgcn.edges.store import load_reasons
+
+    check_edges_device(device)
+    run = Run.open(folder)
+    with told_before():
+        data = load_edges(source_of(run.config))
+    return data, load_reasons(run.reasons, data)
+
+
+def open_reasons(folder: Path, device: str) -> "ReasonExplainer":
+    """What a run of ``--task edges`` has found, beside its graph."""
+    from lgdgcn.edges.explain_reasons import ReasonExplainer
+    from lgdgcn.edges.store import load_stability
+
+    data, reasons = read_reasons(folder, device)
+    return ReasonExplainer(data, reasons, *load_stability(Run.open(folder).reasons))
+
+
+def warnings_of(
+    run: FinishedRun, edge_factors: Tensor | None, *, other: bool = False
+) -> tuple[list[str], list[str]]:
+    """What a reader should know of a run's model and graph: all of it, and what is new.
+
+    Args:
+        run: The run; what ``train`` has said of it is not new.
+        edge_factors: Of the graph's edges ``[E, M]``, if the model has factors.
+        other: Whether the graph is another than the run's.
+    """
+    said = told_of_training(run.warnings)
+    routing = routing_warning(edge_factors, run.trained.settings)
+    found = [routing] if routing else []
+    is_new = other or len(said) == len(run.warnings)
+    return [*said, *found], found if is_new else []

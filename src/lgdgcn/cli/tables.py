@@ -1,0 +1,237 @@
+"""Tables of predictions: what stands in their columns, and how they become CSV or Parquet."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.data.label_sets import joined
+from lgdgcn.data.labels import SPLITS, is_labelled, label_pieces
+from lgdgcn.errors import InputError
+from lgdgcn.models import NodeOutput
+from lgdgcn.storage import atomic_write, write_csv
+from lgdgcn.train.trained import TrainedModel
+
+if TYPE_CHECKING:
+    from lgdgcn.edges import EdgeReasons
+
+__all__ = [
+    "CSV",
+    "PARQUET",
+    "Block",
+    "all_probabilities",
+    "edge_columns",
+    "has_parquet",
+    "known_columns",
+    "known_of",
+    "node_columns",
+    "reason_columns",
+    "require_parquet",
+    "with_text",
+    "write_table",
+]
+
+CSV, PARQUET = ".csv", ".parquet"
+
+# Columns by name: numbers as an array (NaN where there is none), everything else as a list.
+Block = dict[str, "np.ndarray[Any, Any] | Sequence[Any]"]
+
+
+# Columns
+
+
+def node_columns(trained: TrainedModel, output: NodeOutput) -> Block:
+    """What the model says of every node: its label, how probable, and the likeliest factor."""
+    probabilities = trained.task.probabilities(output.logits).cpu()
+    predicted = trained.task.predict(output.logits).cpu()
+    if trained.task.multi_label:
+        labels = _label_sets(predicted, trained.classes)
+        chosen = probabilities.masked_fill(~predicted.bool(), torch.inf).amin(1)
+        chosen = chosen.masked_fill(chosen == math.inf, math.nan)  # of no label at all
+    else:
+        labels = [trained.classes[number] for number in predicted.tolist()]
+        chosen = probabilities.amax(1)
+    columns: Block = {"label": labels, "probability": chosen.numpy()}
+    factors = trained.dominant_factors(output)
+    return columns if factors is None else columns | {"factor": factors.cpu().numpy() + 1}
+
+
+def all_probabilities(trained: TrainedModel, output: NodeOutput) -> Block:
+    """A column ``p:NAME`` for every class or label."""
+    by_class = trained.task.probabilities(output.logits).cpu().t().contiguous().numpy()
+    names = (f"p:{name}" for name in trained.classes)
+    return dict(zip(names, by_class, strict=True))
+
+
+def known_columns(data: Data) -> list[str]:
+    """Which columns the graph itself has: those in which it says something of any node."""
+    has_split = any(bool(data[f"{split}_mask"].any()) for split in SPLITS)
+    has_label = any(len(piece) for piece in label_pieces(data.y))
+    names = {"true_label": has_label, "split": has_split}
+    return [name for name, has in names.items() if has]
+
+
+def known_of(data: Data, names: list[str]) -> Block:
+    """What the graph itself says of every node, in these columns."""
+    columns: Block = {}
+    if "true_label" in names:
+        if data.y.dim() == 2:
+            labels: list[Any] = _label_sets(data.y > 0, data.classes)
+        else:
+            labels = [data.classes[number] for number in data.y.tolist()]
+        known = zip(labels, is_labelled(data.y).tolist(), strict=True)
+        columns["true_label"] = [name if has_label else "" for name, has_label in known]
+    if "split" in names:
+        number = sum((i + 1) * data[f"{name}_mask"].long() for i, name in enumerate(SPLITS))
+        split = ("", *SPLITS)
+        columns["split"] = [split[one] for one in torch.as_tensor(number).tolist()]
+    return columns
+
+
+def with_text(columns: Block, text: Mapping[str, Sequence[str]]) -> Block:
+    """Add what the nodes table says in words; the ids stay the column ``node``."""
+    return columns | {f"{name}_text" if name == "node" else name: c for name, c in text.items()}
+
+
+def edge_columns(source: Sequence[Any], target: Sequence[Any], factors: Tensor) -> Block:
+    """The ends of edges, their likeliest factor and the probability of each ``[P, M]``."""
+    shares = factors.cpu().numpy()
+    columns: Block = {"source": source, "target": target}
+    columns["factor"] = np.asarray(factors.argmax(1).cpu() + 1)
+    return columns | {f"p{m + 1}": shares[:, m] for m in range(shares.shape[1])}
+
+
+def reason_columns(data: Data, reasons: "EdgeReasons", probabilities: bool) -> Block:
+    """Every edge once with its two likeliest types or reasons; of an unknown one none is named."""
+    from lgdgcn.edges.of_graph import known_types, unknown_edges
+
+    ids = data.get("node_ids") or range(data.x.size(0))
+    types = known_types(data)
+    once = (data.edge_index[0] < data.edge_index[1]).nonzero().flatten()
+    source, target = ([ids[node] for node in end] for end in data.edge_index[:, once].tolist())
+    unknown = unknown_edges(reasons, data)[once]
+    shares = reasons.probability[once].cpu()
+    columns: Block = {"source": source, "target": target}
+    likeliest = shares.sort(dim=1, descending=True, stable=True)
+    first = "type" if types is not None else "reason"
+    names = ((first, "probability"), ("second", "second_probability"))
+    for rank, (name, probability) in enumerate(names):
+        is_empty = unknown | (rank >= shares.size(1))
+        column = min(rank, shares.size(1) - 1)
+        best, value = likeliest.indices[:, column].tolist(), likeliest.values[:, column]
+        blank = "unknown" if rank == 0 else ""
+        columns[name] = [
+            blank if empty else reasons.names[number]
+            for number, empty in zip(best, is_empty.tolist(), strict=True)
+        ]
+        columns[probability] = value.masked_fill(is_empty, math.nan).numpy()
+    if types is not None:  # several have ; between them, as in edges.csv
+        columns["known"] = [
+            ";".join(name for name, is_one in zip(reasons.names, row, strict=True) if is_one)
+            for row in types[once].tolist()
+        ]
+    if probabilities:
+        columns |= {f"p:{name}": shares[:, m].numpy() for m, name in enumerate(reasons.names)}
+    return columns
+
+
+def _label_sets(chosen: Tensor, names: list[Any]) -> list[str]:
+    """The names of each node's labels, joined."""
+    return [joined(name for name, is_one in zip(names, row, strict=True) if is_one)
+            for row in chosen.tolist()]  # fmt: skip
+
+
+# Files
+
+
+def has_parquet() -> bool:
+    """Whether Parquet files can be written: pyarrow is installed."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def require_parquet() -> None:
+    """Refuse to write Parquet, before any work is done, where nothing can."""
+    if not has_parquet():
+        raise InputError(
+            "Parquet files need pyarrow; pip install 'lgdgcn[parquet]', or name a .csv file"
+        )
+
+
+def write_table(path: Path, blocks: Iterable[Block]) -> int:
+    """Write a table completely or not at all, holding one block at a time.
+
+    Args:
+        path: The file; ``.parquet`` makes it a Parquet file, everything else CSV.
+        blocks: Rows with the same columns each, at least one block.
+
+    Returns:
+        The number of rows.
+    """
+    blocks = iter(blocks)
+    first, count = next(blocks), 0
+
+    def counted() -> Iterator[Block]:
+        nonlocal count
+        for block in chain([first], blocks):
+            count += len(next(iter(block.values())))
+            yield block
+
+    if path.suffix == PARQUET:
+        _write_parquet(path, first, counted())
+    else:
+        rows = (
+            row for block in counted() for row in zip(*map(_cells, block.values()), strict=True)
+        )
+        write_csv(path, first, rows)
+    return count
+
+
+def _cells(column: Any) -> list[Any]:
+    """The cells of a column: probabilities have six digits, and none is an empty cell."""
+    if not isinstance(column, np.ndarray):
+        return list(column)
+    values: list[Any] = column.tolist()
+    if column.dtype.kind != "f":
+        return values
+    return ["" if value != value else f"{value:.6f}" for value in values]
+
+
+def _write_parquet(path: Path, first: Block, blocks: Iterable[Block]) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    def kind(column: Any) -> Any:
+        if not isinstance(column, np.ndarray):
+            return pyarrow.string()
+        return pyarrow.float32() if column.dtype.kind == "f" else pyarrow.int32()
+
+    schema = pyarrow.schema([(name, kind(column)) for name, column in first.items()])
+
+    def fill(file: BinaryIO) -> None:
+        with parquet.ParquetWriter(file, schema) as writer:
+            for block in blocks:
+                arrays = [
+                    pyarrow.array(_plain(column), field.type, from_pandas=True)
+                    for column, field in zip(block.values(), schema, strict=True)
+                ]
+                writer.write_table(pyarrow.Table.from_arrays(arrays, schema=schema))
+
+    atomic_write(path, fill)
+
+
+def _plain(column: Any) -> Any:
+    """Numbers as they are; everything else as text that UTF-8 can hold."""
+    if isinstance(column, np.ndarray):
+        return column
+    cells = ("" if cell is None else str(cell) for cell in column)
+    return [cell.encode("utf-8", "backslashreplace").decode() for cell in cells]
