@@ -57,22 +57,23 @@ def explain(
     if node is not None and edge is not None:
         raise InputError("give one thing to explain: --node ID, or --edge A B")
     load_libraries()
-    graph, warnings, unsaid = _open(run, device, list(edge) if edge else [node] if node else [])
+    names = list(edge) if edge else [node] if node else []
+    graph, notes, (warnings, unsaid) = _open(run, device, names)
     if edge is not None:
         found, show = graph.explain_edge(*edge), _print_edge
     elif node is not None:
         found, show = graph.explain_node(node), _print_node
     else:
         found, show = graph.explain_factors(), _print_factors
-    note = {} if graph.note is None else {"note": graph.note}
+    found |= notes
     if as_json:
         from lgdgcn.storage import to_json
 
-        console.as_json(to_json(found | {"warnings": warnings} | note))
+        console.as_json(to_json(found | {"warnings": warnings}))
         return
-    show(found | note, graph.noun)
-    if graph.note is not None:
-        console.say(graph.note)
+    show(found, graph.noun)
+    for note in notes.values():
+        console.say(note)
     if graph.num_fits == 1:
         console.say(ONE_SEED)
     for warning in unsaid:
@@ -81,8 +82,8 @@ def explain(
 
 def _open(
     folder: Path, device: str, names: list[str]
-) -> tuple["ExplainedGraph", list[str], list[str]]:
-    """A run's graph with its reasons, and what a reader should know of them: all, and what is new.
+) -> tuple["ExplainedGraph", dict[str, str], tuple[list[str], list[str]]]:
+    """A run's graph with its reasons, notes by a key, and its warnings: all, and what is new.
 
     Of a graph that is not read whole, only the nodes of these names and what is near them.
     """
@@ -91,14 +92,16 @@ def _open(
     from lgdgcn.edges.large_explain import LargeExplainer
 
     if is_of_edges(folder):
-        return open_reasons(folder, device), [], []
-    run = open_factors(folder, device)
+        return open_reasons(folder, device), {}, ([], [])
+    run, whose = open_factors(folder, device)
     graph = graph_of(run)
     if graph.packed is not None:
         explainer: Explainer = LargeExplainer.of(graph, names)
     else:
         explainer = Explainer(run.trained, graph.data, run.other_seeds)
-    return explainer, *warnings_of(run, explainer.edge_factors_of_graph)
+    notes = {"note": explainer.note, "factors_of": whose}
+    warnings = warnings_of(run, explainer.edge_factors_of_graph)
+    return explainer, {key: note for key, note in notes.items() if note is not None}, warnings
 
 
 def _print_factors(found: Found, noun: str) -> None:

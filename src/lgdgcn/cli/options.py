@@ -5,6 +5,7 @@ options of that class. What follows ``Examples:`` in a verb's docstring ends its
 """
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
@@ -57,7 +58,14 @@ def one_of(words: Iterable[str]) -> Callable[[str], list[str]]:
     return beginning
 
 
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+def _device(name: str) -> str:
+    """Refuse what names no device; whether there is such a one is seen later."""
+    if not re.fullmatch("auto|cpu|cuda(:[0-9]+)?", name):
+        raise InputError(f"device is {name!r}; use auto, cpu, cuda or cuda:N")
+    return name
+
+
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.", callback=_device)]
 Graph = Annotated[
     str,
     typer.Argument(
@@ -83,7 +91,20 @@ Model = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
 ]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of lgdgcn train.")]
+
+
+def _run(folder: Path) -> Path:
+    """Refuse a folder with nothing of a run in it."""
+    from lgdgcn.runs.files import no_run
+
+    if not any((folder / name).exists() for name in ("config.toml", "model.safetensors")):
+        raise InputError(no_run(folder))
+    return folder
+
+
+Run = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run folder of lgdgcn train.", callback=_run)
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option(

@@ -30,7 +30,7 @@ from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.kernels.graph import edge_weights
 from lgdgcn.runtime import gibibytes
-from lgdgcn.train.trained import prepared
+from lgdgcn.train.prepared import prepared
 
 __all__ = [
     "GraphRows",

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from commands.conftest import write_graph
-from commands.runner import SMALL, call, rows, train
+from cli.conftest import write_graph
+from cli.runner import SMALL, call, rows, train
 from lgdgcn import LGDClassifier
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.user_graph import read_graph
