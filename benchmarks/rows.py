@@ -20,7 +20,7 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.train.cuda_graph import CudaGraphRunner
 from lgdgcn.train.population import Member
-from lgdgcn.train.trained import prepared
+from lgdgcn.train.prepared import prepared
 from lgdgcn.train.trainer import Trainer
 
 ROWS = {

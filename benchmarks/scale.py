@@ -34,7 +34,8 @@ from lgdgcn.storage import check_target, make_folder, write_json
 from lgdgcn.train.loader import Batch
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.population import Member
-from lgdgcn.train.trained import TrainedModel, prepared
+from lgdgcn.train.prepared import prepared
+from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
 
 ROWS = {

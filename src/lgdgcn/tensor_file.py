@@ -1,7 +1,9 @@
 """Tensors with a description of them in one file that shows by itself whether it is whole.
 
-A safetensors file whose header says what kind of file it is, describes it in JSON, and has the
-sha256 of that description and of all tensors in the order of their names. Nothing is unpickled.
+A safetensors file whose header says what kind of file it is and describes it in JSON, behind the
+sha256 of that description and of all tensors in the order of their names. Both are one text, as
+safetensors writes several in any order, and equal content should be equal bytes. Nothing is
+unpickled.
 """
 
 import hashlib
@@ -46,7 +48,7 @@ def save(
         for name, tensor in tensors.items()
     }
     about = json.dumps({"kind": kind, "schema": SCHEMA, "meta": dict(meta)})
-    header = {"lgdgcn": about, "sha256": _sha256(about, copies)}
+    header = {"lgdgcn": f"{_sha256(about, copies)} {about}"}
     atomic_write(path, encode(copies, metadata=header), keep)
 
 
@@ -59,15 +61,15 @@ def load(path: Path, kind: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
     from safetensors.torch import load as decode
 
     payload = _read(path)
-    header = _header(path, payload)
+    named, text = _header(path, payload)
     try:
         tensors = dict(decode(payload))
     except Exception as error:  # the library raises its own, KeyError, AssertionError and more
         cause = " ".join(str(error).split())[:200] or type(error).__name__
         raise CheckpointError(f"{path} holds tensors that cannot be read: {cause}") from error
-    if _sha256(header["lgdgcn"], tensors) != header["sha256"]:
+    if _sha256(text, tensors) != named:
         raise CheckpointError(f"{path} is damaged or altered: its sha256 does not fit; restore it")
-    about = _description(path, header["lgdgcn"])
+    about = _description(path, text)
     if about.get("kind") != kind:
         raise CheckpointError(f"{path} is of kind {about.get('kind')!r}, expected {kind!r}")
     if about.get("schema") != SCHEMA or not isinstance(about.get("meta"), dict):
@@ -84,7 +86,7 @@ def digest(path: Path) -> str:
     Raises:
         CheckpointError: The file is missing, or none of ours.
     """
-    return _header(path, _read(path, header_only=True))["sha256"]
+    return _header(path, _read(path, header_only=True))[0]
 
 
 def refuse_foreign(path: Path) -> None:
@@ -153,17 +155,17 @@ def _read(path: Path, header_only: bool = False) -> bytes:
     raise CheckpointError(f"{path} is not a safetensors file, or is cut short")
 
 
-def _header(path: Path, payload: bytes) -> dict[str, str]:
-    """The two texts that :func:`save` put into the header."""
+def _header(path: Path, payload: bytes) -> tuple[str, str]:
+    """The sha256 and the description that :func:`save` put into the header."""
     length = int.from_bytes(payload[:8], "little")
     try:
-        found = json.loads(payload[8 : 8 + length])["__metadata__"]
-        header = {key: found.get(key) for key in ("lgdgcn", "sha256")}
+        found = json.loads(payload[8 : 8 + length])["__metadata__"].get("lgdgcn")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged, or was not written by lgdgcn") from error
-    if not all(isinstance(text, str) for text in header.values()):
+    named, blank, text = found.partition(" ") if isinstance(found, str) else ("", "", "")
+    if not blank:
         raise CheckpointError(f"{path} was not written by this version of lgdgcn")
-    return header
+    return named, text
 
 
 def _description(path: Path, text: str) -> dict[str, Any]:

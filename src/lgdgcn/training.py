@@ -24,8 +24,9 @@ from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.train.loader import Loader, WholeGraph
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.population import EpochReport, Member, TrainState
+from lgdgcn.train.prepared import prepared_alike
 from lgdgcn.train.task import Task
-from lgdgcn.train.trained import TrainedModel, prepared_alike
+from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["Epoch", "Result", "Training", "architecture", "run"]

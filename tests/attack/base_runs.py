@@ -46,7 +46,7 @@ class Base:
         write_graph(self.graph)
         _sound(call(*self.training(self.finished)))
         _sound(call(*self.training(self.other, "--set", "lr=0.05", "--set", "weight_decay=0")))
-        stop = partial(at_system_call, 80, "after", signal.SIGINT)
+        stop = partial(at_system_call, 30, "after", signal.SIGINT)
         outcome = run(*self.training(self.stopped), before=stop)
         assert outcome.code == 130, outcome
         self.answers.mkdir()

@@ -47,7 +47,7 @@ def killed(random: Random, folder: Path, shared: Path) -> Finding:
 def _sabotage(random: Random) -> Callable[[], None]:
     if random.random() < 0.25:
         return partial(at_function_call, int(10 ** random.uniform(2, 5)))
-    return partial(at_system_call, random.randint(1, 80), random.choice(WHEN))
+    return partial(at_system_call, random.randint(1, 60), random.choice(WHEN))
 
 
 def _go_on(args: list[object], folder: Path, before: Callable[[], None] = lambda: None) -> Outcome:

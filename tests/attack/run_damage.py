@@ -1,6 +1,5 @@
 """Damage to a run folder: what disks, users and enemies do to one."""
 
-import hashlib
 import json
 import os
 import pickle
@@ -14,8 +13,9 @@ import torch
 from safetensors.torch import load, save
 
 from attack.damage import flip
+from faults.hostile import Payload, sealed
 
-__all__ = ["DAMAGES", "Damage", "Payload"]
+__all__ = ["DAMAGES", "Damage"]
 
 JSON = ["", "{}", "[]", "null", "0", '{"runs": []}', '{"runs": [{}]}', '{"runs": 1}', "[" * 100_000]
 LINKED = [
@@ -24,18 +24,9 @@ LINKED = [
     "config.toml",
     "result.json",
     "model.safetensors",
+    "checkpoint.safetensors",
     "units.png",
 ]
-
-
-class Payload:
-    """What no reader may ever unpack: it makes a file."""
-
-    def __init__(self, marker: Path) -> None:
-        self.marker = str(marker)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (open, (self.marker, "w"))
 
 
 # Each takes the run folder, the random choices, a folder of someone else's files (another run among
@@ -67,59 +58,47 @@ def replace_json(run: Path, random: Random, others: Path) -> str:
 
 
 def swap_file(run: Path, random: Random, others: Path) -> str:
-    """Take a file of another run, a model with or without its seal."""
-    names = ["result.json", "config.toml", "model.safetensors", "metrics.jsonl"]
-    name = random.choice(names)
+    """Take a file of another run."""
+    name = random.choice(["result.json", "config.toml", "model.safetensors", "metrics.jsonl"])
     shutil.copy(others / "run" / name, run / name)
-    if name == "model.safetensors" and random.random() < 0.5:
-        shutil.copy(others / "run" / f"{name}.sha256", run / f"{name}.sha256")
     return name
 
 
 def link_file(run: Path, random: Random, others: Path) -> str:
     """Put a link where a file of the run belongs: to someone else's file, to nothing, to itself."""
-    name = random.choice([*LINKED, "checkpoints"])
-    path = run / name
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-    folder = name == "checkpoints"
-    targets = [others / ("folder" if folder else "thesis.txt"), others / "nothing", path]
-    path.symlink_to(random.choice(targets))
+    name = random.choice(LINKED)
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(random.choice([others / "thesis.txt", others / "nothing", run / name]))
     return name
 
 
 def replace_kind(run: Path, random: Random, others: Path) -> str:
-    """Put a folder or a pipe where a file belongs, or a file where the folder belongs."""
-    name = random.choice([*LINKED, "checkpoints"])
-    path = run / name
-    if path.is_dir():
-        shutil.rmtree(path)
-        path.touch()
-        return name
-    path.unlink(missing_ok=True)
-    random.choice([os.mkdir, os.mkfifo])(path)
+    """Put a folder or a pipe where a file belongs."""
+    name = random.choice(LINKED)
+    (run / name).unlink(missing_ok=True)
+    random.choice([os.mkdir, os.mkfifo])(run / name)
     return name
 
 
 def hide_pickle(run: Path, random: Random, others: Path) -> str:
-    """A pickle under one of our names, with a valid seal."""
+    """A pickle under one of our names."""
     payload = pickle.dumps(Payload(others / "marker"), protocol=random.choice([0, 2, 4]))
     files = [file for file in _files(run) if file.suffix in (".safetensors", ".json", ".toml")]
     file = random.choice(files)
     if random.random() < 0.3:
         torch.save({"x": Payload(others / "marker")}, file)
-        payload = file.read_bytes()
-    _sealed(file, payload)
+        return str(file.relative_to(run))
+    file.write_bytes(payload)
     return str(file.relative_to(run))
 
 
 def forge_weights(run: Path, random: Random, others: Path) -> str:
-    """A model or checkpoint that is sealed and well formed, but hostile."""
+    """A model or checkpoint that is well formed and has the right sha256, but is hostile."""
     file = random.choice([file for file in _files(run) if file.suffix == ".safetensors"])
     payload = file.read_bytes()
     length = int.from_bytes(payload[:8], "little")
-    head = json.loads(json.loads(payload[8 : 8 + length])["__metadata__"]["lgdgcn"])
+    text = json.loads(payload[8 : 8 + length])["__metadata__"]["lgdgcn"]
+    head = json.loads(text.partition(" ")[2])
     tensors = load(payload)
     name = random.choice(sorted(tensors))
     kind = random.randrange(7)
@@ -139,9 +118,9 @@ def forge_weights(run: Path, random: Random, others: Path) -> str:
         _forge(head, random)
     if kind == 6:  # a header that promises more than there is
         absurd = b'{"x":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}}'
-        _sealed(file, len(absurd).to_bytes(8, "little") + absurd)
+        sealed(file, len(absurd).to_bytes(8, "little") + absurd)
     else:
-        _sealed(file, save(tensors, metadata={"lgdgcn": json.dumps(head)}))
+        sealed(file, save(tensors, metadata={"lgdgcn": f"0 {json.dumps(head)}"}))
     return str(file.relative_to(run))
 
 
@@ -159,15 +138,6 @@ def _forge(head: dict[str, Any], random: Random) -> None:
             table[key] = value
             return
         table = table[key]
-
-
-def _sealed(file: Path, payload: bytes) -> None:
-    """Write a file and, for a model or checkpoint, the seal that fits it."""
-    file.write_bytes(payload)
-    if file.suffix != ".safetensors":
-        return
-    seal = file.with_name(file.name + ".sha256")
-    seal.write_text(f"{hashlib.sha256(payload).hexdigest()}  {file.name}\n")
 
 
 DAMAGES: dict[str, Damage] = {

@@ -20,8 +20,8 @@ from lgdgcn.errors import CheckpointError
 __all__ = ["damaged_run", "errors_in", "refusal"]
 
 VERBS = ["resume", "resume", "train", "overwrite", "predict", "predict", "measure", "explore"]
-OURS = ["model.safetensors", "model.safetensors.sha256", "config.toml", "metrics.jsonl"]
-OURS += ["units.png", "measure.json", "explore.html", "checkpoints/best.safetensors"]
+OURS = ["model.safetensors", "checkpoint.safetensors", "config.toml", "metrics.jsonl"]
+OURS += ["units.png", "measure.json", "explore.html", "checkpoint.previous.safetensors"]
 UNSEALED = ("result.json", "metrics.jsonl", "config.toml", "run.lock")  # a flipped digit is a digit
 
 
@@ -43,7 +43,7 @@ def damaged_run(random: Random, folder: Path, shared: Path) -> Finding:
 
 def _not_a_run(random: Random, folder: Path, base: Base) -> Finding:
     """A folder with files of our names that we did not make: they all stay as they are."""
-    (folder / "run" / "checkpoints").mkdir(parents=True)
+    (folder / "run").mkdir()
     for name in random.sample(OURS, random.randint(1, 4)):
         (folder / "run" / name).write_text("mine\n")
     before = content(folder / "run")
@@ -109,10 +109,9 @@ class _Case:
     def damage(self, random: Random) -> None:
         self.kind = random.choice(sorted(DAMAGES))
         self.changed = DAMAGES[self.kind](self.run, random, self.others)
-        checkpoints = self.run / "checkpoints"
-        real = checkpoints.is_dir() and not checkpoints.is_symlink()
-        self.foreign = [name for name in random.sample(FOREIGN, 2) if real or "/" not in name]
+        self.foreign = random.sample(FOREIGN, 2)
         for name in self.foreign:
+            (self.run / name).parent.mkdir(exist_ok=True)
             (self.run / name).write_text("mine")
 
     def lost(self, around: dict[str, bytes]) -> Finding | None:
@@ -130,7 +129,7 @@ class _Case:
         after = content(self.run)
         free = ["run.lock", "metrics.jsonl"]  # given back; rid of a torn line
         if not self.finished:  # went on from its checkpoint as far as it could
-            free += [name for name in before if name.startswith("checkpoints/seed-")]
+            free += [name for name in before if name.startswith("checkpoint.")]
         lost = [name for name in before if after.get(name) != before[name] and name not in free]
         return Finding(Verdict.LOST, f"refused, but changed {lost}") if lost else None
 
@@ -149,7 +148,7 @@ class _Case:
         except CheckpointError as error:
             return f"said to be finished, but {error}"
         if self.kind == "forged" and not self.finished:
-            # a checkpoint with a new seal: nobody can tell, but no NaN may come out
+            # a checkpoint with a new sha256: nobody can tell, but no NaN may come out
             finite = all(tensor.isfinite().all() for tensor in tensors.values())
             return None if finite else "weights that are not finite were kept"
         if self.verb == "resume" and self.finished:

@@ -16,7 +16,7 @@ HOSTILE = [
     "\u2028window.harmed=1\u2029",
     "__proto__",
     "constructor",
-    "x" * 1_000_000,
+    "x" * 100_000,
     "';window.harmed=1//\\",
     "${window.harmed=1}",
     "<!--<script>",

@@ -99,6 +99,12 @@ def result_of(folder: Path) -> dict:
     return result
 
 
+def page_of(path: Path) -> dict:
+    """What a page of `explore` shows."""
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
 def content(folder: Path) -> dict[str, bytes]:
     """Every file below a folder."""
     return {

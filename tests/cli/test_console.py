@@ -20,6 +20,7 @@ def shown(monkeypatch):
     def replace(terminal):
         fake = Console(file=text, force_terminal=terminal, width=80, highlight=False)
         monkeypatch.setattr(console, "_err", fake)
+        monkeypatch.setattr(console._display.live, "console", fake)
         return screen
 
     return replace
@@ -45,7 +46,7 @@ def test_all_work_is_shown_at_once(shown, monkeypatch):
         while not ("measures" in screen() and "reading [a].csv" in screen()):
             pass
         assert re.search(r"12,345 rows, [\d,]+ a second, .* left", screen())
-    assert console._display._progress is None
+    assert not console._display.live.is_started
 
 
 def test_short_work_shows_nothing(shown):

@@ -142,13 +142,6 @@ def test_reasons_of_edges_are_of_the_cpu(untyped, verb, words, monkeypatch):  # 
     call(*verb, run, "--device", "cuda").refused("device is 'cuda', but reasons of edges", "CPU")
 
 
-def test_a_page_of_edges_has_no_part_to_choose(untyped):  # noqa: F811
-    for args in (["--node", "n3"], ["--class", "a"], ["--hops", 2]):
-        call("explore", untyped[1], *args).refused(
-            f"{args[0]} is for runs of nodes", "--task edges"
-        )
-
-
 def test_packing(tmp_path):
     folder, out = write_graph(tmp_path / "graph"), ["--out", tmp_path / "graph.lgd"]
     call("data", "pack", folder, *out, "--split", "random").refused("--split random is for named")

@@ -7,8 +7,7 @@ import shutil
 import pytest
 
 from cli.conftest import write_graph
-from cli.runner import call, result_of, train
-from commands.test_explore import page_of
+from cli.runner import call, page_of, result_of, train
 
 # what the features show, how it is trained, and the sentence that this deserves
 CASES = {

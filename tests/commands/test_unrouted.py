@@ -5,10 +5,9 @@ import shutil
 
 import pytest
 
+from cli.runner import call, page_of, result_of, train
 from cli.test_warnings import write_classes
 from commands.conftest import write_graph
-from commands.runner import call, result_of, train
-from commands.test_explore import page_of
 from lgdgcn import LGDClassifier
 from lgdgcn.commands.verdict import lost_to
 from lgdgcn.errors import LGDWarning

@@ -54,9 +54,9 @@ def test_a_type_is_present_more_often_than_it_is_the_only_one():
 
 
 def test_shown_types_of_cliques():
-    ends, types = clique_graph(nodes=300)
+    ends, types = clique_graph(nodes=200)
     shown, hidden = some_types(types, 0.1)
-    reasons = fit_edges(ends, 300, shown=shown)
+    reasons = fit_edges(ends, 200, shown=shown)
     single = hidden & (types.sum(1) == 1)
     assert (reasons.predict().numpy() == types.argmax(1))[single].mean() > 0.9
 
@@ -111,14 +111,14 @@ def test_directions_doubles_and_loops_change_nothing():
 
 def test_features_and_labels_help_where_they_are_the_reason():
     draws = np.random.default_rng(0)
-    ends = np.stack(np.triu_indices(60, 1))[:, draws.random(1770) < 0.3]
-    y = draws.integers(0, 2, 60)
+    ends = np.stack(np.triu_indices(45, 1))[:, draws.random(990) < 0.3]
+    y = draws.integers(0, 2, 45)
     types = np.eye(2)[(y[ends[0]] == y[ends[1]]).astype(int)]
     shown, hidden = some_types(types, 0.3)
     for known in ({"y": y}, {"x": np.eye(2)[y]}):
-        found = fit_edges(ends, 60, shown=shown, **known).predict().numpy()
+        found = fit_edges(ends, 45, shown=shown, **known).predict().numpy()
         assert (found == types.argmax(1))[hidden].mean() > 0.9
-    without = fit_edges(ends, 60, shown=shown).predict().numpy()
+    without = fit_edges(ends, 45, shown=shown).predict().numpy()
     assert (without == types.argmax(1))[hidden].mean() < 0.8
 
 

@@ -27,8 +27,8 @@ def sealed(file: Path, payload: bytes) -> None:
     try:
         tensors = load(payload)
         header = json.loads(payload[8 : 8 + int.from_bytes(payload[:8], "little")])
-        about = header["__metadata__"]
-        about["sha256"] = tensor_file._sha256(about["lgdgcn"], tensors)
+        about = header["__metadata__"]["lgdgcn"].partition(" ")[2]
     except (SafetensorError, ValueError, LookupError):  # nothing that has a place for it
         return
-    file.write_bytes(save(tensors, metadata=about))
+    text = f"{tensor_file._sha256(about, tensors)} {about}"
+    file.write_bytes(save(tensors, metadata={"lgdgcn": text}))

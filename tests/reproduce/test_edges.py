@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -31,6 +32,13 @@ def graph(seed=0):
     for name, mask in stratified_split(data.y).items():
         data[name] = mask
     return data
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The rows of all fast methods, of two seeds; what was said on the way; where they are."""
+    folder, said = tmp_path_factory.mktemp("edges"), []
+    return list(run_graph(graph(), folder, range(2), FAST, said.append)), said, folder
 
 
 def test_ids_are_unique_and_levels_known():
@@ -106,9 +114,10 @@ def test_ours_gives_every_pair_a_probability(method):
     np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
 
 
-def test_all_levels_are_run_and_nothing_twice(tmp_path):
-    said = []
-    first = list(run_graph(graph(), tmp_path, range(2), FAST, said.append))
+def test_all_levels_are_run_and_nothing_twice(trained, tmp_path):
+    first, said, folder = trained
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    said = [*said]
     assert {(one["level"], one["method"]) for one in first} == {
         (level, method.id) for method in FAST for level in method.levels
     }
@@ -132,10 +141,8 @@ def test_a_graph_without_labels_has_no_level_of_labels(tmp_path):
     assert "labels" not in {one["level"] for one in found}
 
 
-def test_the_best_is_better_than_the_controls(tmp_path):
-    found = {
-        (one["level"], one["method"]): one for one in run_graph(graph(), tmp_path, [0, 1], FAST)
-    }
+def test_the_best_is_better_than_the_controls(trained):
+    found = {(one["level"], one["method"]): one for one in trained[0]}
     spectral = mean_of(found["none", "line-spectral-mean"], "information")[0]
     assert spectral > mean_of(found["none", "random-vectors"], "information")[0] + 0.2
     regression, chance = (
@@ -145,8 +152,8 @@ def test_the_best_is_better_than_the_controls(tmp_path):
     assert mean_of(found["none", "majority"], "calibration_error") is None
 
 
-def test_report_and_figure(tmp_path):
-    results = list(run_graph(graph(), tmp_path / "edges", [0, 1], FAST))
+def test_report_and_figure(trained, tmp_path):
+    results = trained[0]
     evil = [{**one, "graph": "a|b_<script>"} for one in results[:3]]
     files = write_edge_report(tmp_path, results + evil)
     assert [file.name for file in files] == ["edges.md", "edges.json", "edges.png"]

@@ -17,7 +17,7 @@ from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
 from lgdgcn.runs.fit import fit
 from lgdgcn.train.population import Member
-from lgdgcn.train.trained import hold_once, prepared, prepared_alike
+from lgdgcn.train.prepared import hold_once, prepared, prepared_alike
 from lgdgcn.train.trainer import Trainer
 from train.one_seed import train_seed
 from train.test_batch_trainer import packed_from

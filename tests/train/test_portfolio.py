@@ -17,7 +17,7 @@ from lgdgcn.runtime import StopRequest
 from lgdgcn.search import portfolio as module
 from lgdgcn.search.portfolio import Candidate, choose_settings
 from lgdgcn.train.population import Member, TrainState
-from lgdgcn.train.trained import prepared
+from lgdgcn.train.prepared import prepared
 from lgdgcn.train.trainer import Trainer
 from train.one_seed import train_seed
 

@@ -76,7 +76,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.models import build
 from lgdgcn.large import hops, inference
-from lgdgcn.large.rows import mapped_rows
+from lgdgcn.large.rows import mapped_data
 
 hops._ENTRIES = 1 << 16  # far below the sizes of both graphs
 hops._IN_MEMORY = 0
@@ -86,7 +86,7 @@ for folder in sys.argv[1:]:
     packed = PackedGraph.open(folder)
     model = build("lgdgcn", settings.as_dict(), packed.num_features, 16, multi_label=False)
     with Memory() as memory:
-        inference.unit_table(mapped_rows(packed)[1], model)
+        inference.unit_table(mapped_data(packed, make_split=False).rows, model)
     print(memory.anonymous)
 """
 

@@ -8,14 +8,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import RLock, Timer
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -181,46 +180,23 @@ class _Bar(BarColumn):
         return Text() if task.total is None else super().render(task)
 
 
-class _Display:
-    """One line on the terminal for everything that is going on; none where nobody looks."""
+class _Display(Progress):
+    """A line on the terminal for everything that is going on and takes longer than it may."""
 
-    def __init__(self) -> None:
-        self._lock = RLock()
-        self._progress: Progress | None = None
-
-    def add(self, what: str) -> TaskID:
-        """Begin a line, and the display with the first one."""
-        with self._lock:
-            if self._progress is None:
-                columns = (
-                    TextColumn("{task.description}", markup=False),
-                    _Bar(bar_width=8),
-                    TimeElapsedColumn(),
-                    TextColumn("{task.fields[note]}", markup=False, style="dim"),
-                )
-                self._progress = Progress(*columns, console=_err, transient=True)
-                self._progress.start()
-            return self._progress.add_task(what, total=None, note="")
-
-    def update(self, task: TaskID, share: float | None, note: str) -> None:
-        """Say how far the work of a line is."""
-        with self._lock:
-            if self._progress is not None:
-                total = None if share is None else 1.0
-                note = printable(note)
-                self._progress.update(task, completed=share or 0.0, total=total, note=note)
-
-    def remove(self, task: TaskID) -> None:
-        """End a line, and the display with the last one."""
-        with self._lock:
-            if self._progress is not None:
-                self._progress.remove_task(task)
-                if not self._progress.tasks:
-                    self._progress.stop()
-                    self._progress = None
+    def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
+        return super().make_tasks_table(
+            task for task in tasks if (task.elapsed or 0) >= task.fields["after"]
+        )
 
 
-_display = _Display()
+_display = _Display(
+    TextColumn("{task.description}", markup=False),
+    _Bar(bar_width=8),
+    TimeElapsedColumn(),
+    TextColumn("{task.fields[note]}", markup=False, style="dim"),
+    console=_err,
+    transient=True,
+)
 
 
 @contextmanager
@@ -235,8 +211,19 @@ def progress(what: str, *, after: float = 0.0, tenths: bool = False) -> Iterator
     if out.quiet:
         yield lambda share, note: None
     elif _err.is_terminal:
-        with _line(printable(what), after) as update:
+        line = _display.add_task(printable(what), total=None, note="", after=after)
+        _display.start()
+
+        def update(share: float | None, note: str) -> None:
+            total = None if share is None else 1.0
+            _display.update(line, completed=share or 0.0, total=total, note=printable(note))
+
+        try:
             yield update
+        finally:
+            _display.remove_task(line)
+            if not _display.tasks:
+                _display.stop()
     else:
         said = 0
 
@@ -247,42 +234,6 @@ def progress(what: str, *, after: float = 0.0, tenths: bool = False) -> Iterator
                 _err.print(f"{100 * tenth // TENTHS} %: {note}", soft_wrap=True)
 
         yield say_tenths
-
-
-@contextmanager
-def _line(what: str, after: float) -> Iterator[Update]:
-    """A line of the display, from some seconds on."""
-    task: TaskID | None = None
-    last: tuple[float | None, str] = (None, "")
-    lock = RLock()
-
-    def show() -> None:
-        nonlocal task
-        with lock:
-            task = _display.add(what)
-            _display.update(task, *last)
-
-    def update(share: float | None, note: str) -> None:
-        nonlocal last
-        with lock:
-            last = (share, note)
-            if task is not None:
-                _display.update(task, share, note)
-
-    timer = Timer(after, show)
-    timer.daemon = True
-    if after:
-        timer.start()
-    else:
-        show()
-    try:
-        yield update
-    finally:
-        if after:
-            timer.cancel()
-            timer.join()  # it may be showing the line just now
-        if task is not None:
-            _display.remove(task)
 
 
 @contextmanager

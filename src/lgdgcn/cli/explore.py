@@ -76,17 +76,19 @@ def _page_of_nodes(
     from lgdgcn.explorer.page import to_page
     from lgdgcn.explorer.part import shown_part
     from lgdgcn.explorer.payload import check_size, payload
+    from lgdgcn.runs.finished import checked_target
     from lgdgcn.runs.folder import Run
     from lgdgcn.storage import write_text
 
-    run = open_factors(folder, device)
+    run, whose = open_factors(folder, device)
     usual = Run.open(folder).page
-    target = run.target(out or usual, usual)
+    target = checked_target(folder, out or usual, usual, run.source)
     graph = graph_of(run)
     data, note = shown_part(graph, node, hops, label)
     check_size(graph, data)
-    if note is not None:
-        console.say(note)
+    notes = [line for line in (note, whose) if line is not None]
+    for line in notes:
+        console.say(line)
     with console.steps() as progress:
         content = payload(
             graph,
@@ -94,8 +96,8 @@ def _page_of_nodes(
             dataset=run.source.name,
             log=_log(run.folder),
             scores=_scores(run),
-            measures=_measures(run, graph, progress),
-            warnings=[*([note] if note else []), *run.warnings],
+            measures=_measures(folder, graph, progress),
+            warnings=[*notes, *run.warnings],
             others=[] if "part_nodes" in data else run.other_seeds,
             progress=progress,
         )
@@ -167,7 +169,7 @@ def _scores(run: "FinishedRun") -> dict[str, float | None]:
 
 
 def _measures(
-    run: "FinishedRun", graph: "GraphView", progress: Callable[[str], None]
+    folder: Path, graph: "GraphView", progress: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """The rows that ``lgdgcn measure`` has written, or else new ones."""
     from lgdgcn.explorer.payload import MOST_NODES
@@ -175,7 +177,7 @@ def _measures(
     from lgdgcn.metrics.sampled import Sample
     from lgdgcn.runs.folder import Run
 
-    file = Run.open(run.folder).measures
+    file = Run.open(folder).measures
     if file.is_file():
         try:
             rows = json.loads(file.read_text(encoding="utf-8"))

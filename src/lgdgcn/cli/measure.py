@@ -40,13 +40,14 @@ def measure(
     from lgdgcn.cli.opened import graph_of, open_factors, warnings_of
     from lgdgcn.metrics import controls
     from lgdgcn.metrics.sampled import Sample
+    from lgdgcn.runs.finished import checked_target
     from lgdgcn.runs.folder import Run
     from lgdgcn.storage import write_json
     from lgdgcn.train.checks import usage_warning
 
-    opened = open_factors(run, device)
-    usual = Run.open(opened.folder).measures
-    target = opened.target(out or usual, usual)
+    opened, whose = open_factors(run, device)
+    usual = Run.open(run).measures
+    target = checked_target(run, out or usual, usual, opened.source)
     graph, note = graph_of(opened), None
     with console.steps() as progress:
         progress("measures")
@@ -57,8 +58,9 @@ def measure(
             rows, output, note = sample.measure(), sample.output(), sample.note
     write_json(target, rows)
     _print(f"{opened.source.name}: {opened.trained.settings.factors} factors", rows)
-    if note is not None:
-        console.say(note)
+    notes = [line for line in (note, whose) if line is not None]
+    for line in notes:
+        console.say(line)
     edge_factors = output.layers[-1].edge_factors if output.layers else None
     warnings, unsaid = warnings_of(opened, edge_factors)
     unused = usage_warning(opened.trained, output)
@@ -68,7 +70,9 @@ def measure(
         console.warn(warning)
     console.say(f"measures: {target}")
     if as_json:
-        console.as_json({"measures": rows, "note": note, "warnings": warnings, "file": str(target)})
+        console.as_json(
+            {"measures": rows, "notes": notes, "warnings": warnings, "file": str(target)}
+        )
 
 
 def _print(title: str, rows: "list[Row]") -> None:

@@ -16,6 +16,7 @@ from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.rows import mapped_graph
 from lgdgcn.large.view import GraphView
 from lgdgcn.metrics.routing import routing_warning, told_of_training
+from lgdgcn.models import MODELS
 from lgdgcn.runs.finished import FinishedRun, open_run, source_of, told_before
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
@@ -27,9 +28,22 @@ if TYPE_CHECKING:
 __all__ = ["graph_of", "large_graph", "open_factors", "open_reasons", "read_reasons", "warnings_of"]
 
 
-def open_factors(folder: Path, device: str) -> FinishedRun:
-    """Open the run whose factors are looked at: this one, or that of LGD-GCN beside a winner."""
-    return open_run(folder, device)
+def open_factors(folder: Path, device: str) -> tuple[FinishedRun, str | None]:
+    """Open the run whose factors are looked at, and say in one line if it is not the one named.
+
+    Where a model without factors is the best on a graph, LGD-GCN is trained beside it.
+    """
+    named = open_run(folder, device)
+    run = named.with_factors()
+    if run is named:
+        return run, None
+    titles = [_title(one) for one in (run, named)]
+    return run, f"factors are those of {titles[0]}, in {run.folder}; {titles[1]} predicts labels"
+
+
+def _title(run: FinishedRun) -> str:
+    title, variant = MODELS[run.trained.name].title, run.trained.settings.variant
+    return f"{title} ({variant})" if run.trained.name == "lgdgcn" else title
 
 
 def graph_of(run: FinishedRun) -> GraphView:

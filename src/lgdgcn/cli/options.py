@@ -5,6 +5,7 @@ options of that class. What follows ``Examples:`` in a verb's docstring ends its
 """
 
 import inspect
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
@@ -36,6 +37,7 @@ __all__ = [
     "assigned",
     "features_of",
     "is_of_edges",
+    "one_of",
 ]
 
 STRUCTURE = ("spectral", "degree", "identity")  # kinds of features that need no column
@@ -57,7 +59,14 @@ def one_of(words: Iterable[str]) -> Callable[[str], list[str]]:
     return beginning
 
 
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+def _device(name: str) -> str:
+    """Refuse what names no device; whether there is such a one is seen later."""
+    if not re.fullmatch("auto|cpu|cuda(:[0-9]+)?", name):
+        raise InputError(f"device is {name!r}; use auto, cpu, cuda or cuda:N")
+    return name
+
+
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.", callback=_device)]
 Graph = Annotated[
     str,
     typer.Argument(
@@ -83,7 +92,20 @@ Model = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
 ]
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder of lgdgcn train.")]
+
+
+def _run(folder: Path) -> Path:
+    """Refuse a folder with nothing of a run in it."""
+    from lgdgcn.runs.files import no_run
+
+    if not any((folder / name).exists() for name in ("config.toml", "model.safetensors")):
+        raise InputError(no_run(folder))
+    return folder
+
+
+Run = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run folder of lgdgcn train.", callback=_run)
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option(
@@ -181,6 +203,14 @@ def assigned(sets: list[str] | None, **options: object) -> dict[str, Any]:
 
 class _Verb(TyperCommand):
     """A verb that refuses an option which is given twice: only one of them would count."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of the verb; of a switch no value is shown, as it takes none."""
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line of the verb."""

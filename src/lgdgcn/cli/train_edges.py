@@ -30,7 +30,7 @@ from lgdgcn.metrics.edge_types import edge_type_scores
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import set_threads
 
-__all__ = ["refuse_options_of_nodes", "train_edges"]
+__all__ = ["print_reasons", "refuse_options_of_nodes", "train_edges"]
 
 Result = dict[str, Any]
 
@@ -115,11 +115,9 @@ def train_edges(
         rows = _rows(data, reasons, stable)
         result: Result = {"dataset": source.dataset, "task": "edges", "typed": types is not None}
         result |= {"data": edges_fingerprint(data), "reasons": rows, "choice": vars(reasons.curve)}
-        run.write_result(result | {"log_loss": reasons.log_loss, "held_back": measured})
-    _print(source.name, rows, reasons, types is not None, given=number is not None)
-    if types is not None:
-        console.say(_measured_line(measured))
-    console.say(_stability_line(stable, held_back=bool(measured)))
+        result |= {"log_loss": reasons.log_loss, "held_back": measured}
+        run.write_result(result)
+    print_reasons(source.name, result, given=number is not None)
     console.say(f"run folder: {path}; what each is about: lgdgcn explain {path}")
 
 
@@ -199,35 +197,45 @@ def _rows(data: Data, reasons: EdgeReasons, stable: Stability | None) -> list[Re
     ]
 
 
-def _print(
-    name: str, rows: Sequence[Result], reasons: EdgeReasons, typed: bool, *, given: bool
-) -> None:
+def print_reasons(name: str, result: Result, *, given: bool) -> None:
+    """Print what was found in the edges of a graph.
+
+    Args:
+        name: Of the graph.
+        result: What ``result.json`` says.
+        given: Whether the number of reasons was given.
+    """
+    rows, typed, measured = result["reasons"], result["typed"], result["held_back"]
+    stable = rows[0]["stability"]
     cells = [
         [
             one_line(row["name"]),
             percent(row["share"]),
             str(row["edges"]),
             percent(row["unknown"]),
-            *([_agreement(row["stability"])] if row["stability"] else []),
+            *([_agreement(row["stability"])] if stable else []),
         ]
         for row in rows
     ]
     header = ["type" if typed else "reason", "mean\nprobability", "likeliest\nof edges", "unknown"]
-    header += ["agreement\nof fits"] if rows[0]["stability"] else []
+    header += ["agreement\nof fits"] if stable else []
     total = sum(row["edges"] for row in rows)
     console.table(f"{name}: {total} edges, shares in %", header, cells)
-    console.say(_choice_line(reasons.curve, given=given, typed=typed))
+    console.say(_choice_line(ModelChoice(**result["choice"]), given=given, typed=typed))
+    if typed:
+        console.say(_measured_line(measured))
+    console.say(_stability_line(stable, held_back=bool(measured)))
 
 
 def _agreement(stable: Result) -> str:
     return percent(stable["agreement"]) + ("" if stable["stable"] else "\nnot stable")
 
 
-def _stability_line(stable: Stability | None, *, held_back: bool) -> str:
+def _stability_line(stable: Result | None, *, held_back: bool) -> str:
     """What the agreement is of, or that there is none."""
     if stable is None:
         return ONE_SEED
-    fits = len(stable.agreement)
+    fits = stable["fits"] - 1
     what = ", each without the types that were held back" if held_back else ""
     return (
         f"agreement with {fits} other fit{'s' if fits > 1 else ''}{what}: 100 % where the same "

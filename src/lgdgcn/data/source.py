@@ -210,8 +210,8 @@ class GraphSource:
         for name, role in self.roles.items():
             if known.get(name) != role and (learning or name in columns):
                 raise InputError(
-                    f"{self.dataset} is packed, and its column {name[:50]!r} not as {role}; give "
-                    "the option to lgdgcn data pack, and leave it out here"
+                    f"{self.dataset} was packed without column {name[:50]!r} as {role}; give the "
+                    "option to lgdgcn data pack, and leave it out here"
                 )
 
     def _options(self) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,8 @@ device sees it; code behind it never checks again.
 
 import hashlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -160,11 +161,12 @@ def with_features(data: Data, kind: str) -> Data:
     return graph
 
 
-def fingerprint(data: Data) -> str:
+def fingerprint(data: Data, edges: tuple[int, Iterable[Any]] | None = None) -> str:
     """The sha256 of what training depends on: features, edges, labels and masks.
 
     Args:
         data: A graph from :func:`canonical`; another form of the same graph has another hash.
+        edges: Number of edges, and ``edge_index`` in pieces, of a graph that does not have it.
     """
     own: Callable[[], str] | None = data.get("own_fingerprint")
     if own is not None:  # of a graph that is not read whole
@@ -172,6 +174,10 @@ def fingerprint(data: Data) -> str:
     digest = hashlib.sha256()
     for key in ("x", "edge_index", "y", *MASKS, "edge_weight"):
         value = getattr(data, key, None)
+        if key == "edge_index" and edges is not None:
+            digest.update(f"{key} {np.dtype(np.int64).str} {(2, edges[0])}\n".encode())
+            for piece in edges[1]:
+                digest.update(piece.view(np.uint8).data)
         if value is None:
             parts = []
         elif value.layout == torch.sparse_csr:

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from lgdgcn.large.rows import GraphRows, matrix_maker, node_array
+from lgdgcn.large.rows import GraphRows, new_array, node_array
 from lgdgcn.progress import Advance
 from lgdgcn.runtime import available_memory
 
@@ -88,13 +88,12 @@ def hop_table(
             they are gone when the table is.
         advance: Told how many rows are done.
     """
-    make = matrix_maker((graph.num_nodes, graph.num_features), graph.dtype, folder)
-    row_ptr = graph.row_ptr.numpy()
-    cuts = row_ranges(row_ptr, graph.num_features)
+    size = (graph.num_nodes, graph.num_features)
+    cuts = row_ranges(graph.row_ptr.numpy(), graph.num_features)
     root = _roots(graph, cuts)
     weights = [] if shares is None else shares.tolist()
-    total = None if shares is None else make()
-    now, kept = make(), []
+    total = None if shares is None else new_array(size, graph.dtype, folder)
+    now, kept = new_array(size, graph.dtype, folder), []
     rounds = hops + 1 + (total is None and hops > 0)
     done, workers = 0, max(1, torch.get_num_threads())
 
@@ -113,13 +112,13 @@ def hop_table(
             rows = graph.features(torch.arange(low, high))
             now[low:high] = (rows.to_dense() if rows.layout != torch.strided else rows).numpy()
         else:
-            _next_hop(graph, row_ptr, root, low, high, before, now)
+            now[low:high] = _next_hop(graph, root, low, high, before)
         if total is not None:
             total[low:high] += weights[k] * now[low:high]
 
     # 1. each hop by itself: neighbours are looked up in one and written to the next
     for k in range(hops + 1):
-        before, now = now, now if k == 0 else make()
+        before, now = now, now if k == 0 else new_array(size, graph.dtype, folder)
         each_range(fill)
         if total is None:
             kept.append(now)
@@ -127,7 +126,7 @@ def hop_table(
         matrix = now if total is None else total
         return HopTable(torch.from_numpy(matrix).unsqueeze(1))
     # 2. the hops of a node beside each other, in one pass: a file is written to the disk once
-    table = matrix_maker((len(root), hops + 1, graph.num_features), graph.dtype, folder)()
+    table = new_array((size[0], hops + 1, size[1]), graph.dtype, folder)
 
     def join(low: int, high: int) -> None:
         table[low:high] = np.stack([hop[low:high] for hop in kept], 1)
@@ -150,40 +149,38 @@ def left_variance(graph: GraphRows, hops: int, folder: Path | None = None) -> Te
         folder: As in :func:`hop_table`.
     """
     generator = np.random.Generator(np.random.Philox(key=0))
-    cuts = row_ranges(graph.row_ptr.numpy(), 1 + _PROBES)
-    root = _roots(graph, cuts)
-    make = matrix_maker((len(root), 1 + _PROBES), graph.dtype, folder)
-    now, after, total = make(), make(), make()
-    for low, high in pairwise(cuts):
-        now[low:high, 0] = 1
-        now[low:high, 1:] = generator.integers(0, 2, (high - low, _PROBES), np.int8) * 2 - 1
-        total[low:high] = now[low:high]
-    row_ptr = graph.row_ptr.numpy()
-    for _ in range(hops):
-        for low, high in pairwise(cuts):
-            _next_hop(graph, row_ptr, root, low, high, now, after)
-            total[low:high] += after[low:high]
-        now, after = after, now
-    share = node_array((len(root),), graph.dtype).numpy()
-    for low, high in pairwise(cuts):
+    ranges = list(pairwise(row_ranges(graph.row_ptr.numpy(), 1 + _PROBES)))
+    probes = node_array((graph.num_nodes, 1 + _PROBES), torch.int8)
+    for low, high in ranges:
+        signs = generator.integers(0, 2, (high - low, _PROBES), np.int8) * 2 - 1
+        probes[low:high, 0] = 1
+        probes[low:high, 1:] = torch.from_numpy(signs)
+    like = replace(
+        graph,
+        features=lambda nodes: probes[nodes].to(graph.dtype),
+        num_features=1 + _PROBES,
+    )
+    total = hop_table(like, hops, torch.ones(hops + 1), folder).hops[:, 0].numpy()
+    share = node_array((graph.num_nodes,), graph.dtype).numpy()
+    for low, high in ranges:
         square = np.square(total[low:high, 1:]).mean(1) / np.square(total[low:high, 0])
         share[low:high] = np.minimum(square, 1)
     return torch.from_numpy(share)
 
 
-def _next_hop(
-    graph: GraphRows, row_ptr: Array, root: Array, low: int, high: int, now: Array, after: Array
-) -> None:
-    """Fill some rows of the next hop."""
-    entries = slice(row_ptr[low], row_ptr[high])
+def _next_hop(graph: GraphRows, root: Array, low: int, high: int, now: Array) -> Array:
+    """Some rows of the next hop."""
+    row_ptr = graph.row_ptr[low : high + 1].numpy()
+    entries = slice(row_ptr[0], row_ptr[-1])
     column = graph.column[entries].numpy()
     value = root[column]
     if graph.weight is not None:
         value = value * graph.weight[entries].numpy()
-    parts = (value, column, (row_ptr[low : high + 1] - row_ptr[low]).astype(column.dtype))
+    parts = (value, column, (row_ptr - row_ptr[0]).astype(column.dtype))
     own = root[low:high, None]
     sums = csr_array(parts, shape=(high - low, len(root))) @ now
-    after[low:high] = own * (sums + own * now[low:high])
+    after: Array = own * (sums + own * now[low:high])
+    return after
 
 
 def _roots(graph: GraphRows, cuts: list[int]) -> Array:

@@ -6,30 +6,27 @@ step of the network is made for all nodes before the next one begins
 once, and a step reads every edge once.
 """
 
-import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from lgdgcn import kernels
-from lgdgcn.errors import InputError
 from lgdgcn.large.hops import row_ranges
-from lgdgcn.large.neighbourhood import around
-from lgdgcn.large.rows import GraphRows
+from lgdgcn.large.neighbourhood import around, entries_between
+from lgdgcn.large.rows import GraphRows, node_array
 from lgdgcn.large.steps import NodeSteps
 from lgdgcn.large.structure import structure_rows
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn import ClassUnitConv
 from lgdgcn.nn.ours.edge_mixture import posterior_of
+from lgdgcn.train.trained import check_finite
 
 __all__ = ["SCORED", "UnitTable", "depth_of", "scores_without", "unit_table"]
 
 SCORED = 1 << 16  # nodes that are scored at once
+_ROWS = 1 << 14  # nodes whose edges are looked at together
 _EDGES = 1 << 16  # whose ends are read at once
 
 
@@ -62,11 +59,7 @@ class UnitTable:
         """
         like = self.network.head.start
         logits = self.network.score(self.network.evidence(units.to(like.device))).cpu()
-        if bad := int((~logits.isfinite()).any(-1).sum()):
-            raise InputError(
-                f"the model's scores of {bad} of {len(logits)} nodes are not finite; "
-                "the features may be too large, or the model damaged"
-            )
+        check_finite(logits)
         return logits
 
     def edge_factors(self, source: Tensor, target: Tensor) -> Tensor:
@@ -89,9 +82,6 @@ def unit_table(graph: GraphRows, network: ClassUnitGCN) -> UnitTable:
     steps = NodeSteps(graph, network, structure_rows(graph, network))
     units = steps.units(steps.encoded())
     return UnitTable(graph, network, units, steps.lift())
-
-
-_ROWS = 1 << 14  # nodes whose edges are looked at together
 
 
 def depth_of(network: ClassUnitGCN) -> int:
@@ -123,41 +113,30 @@ def scores_without(table: UnitTable, nodes: Tensor, factor: int) -> Tensor:
 
 
 def _without(table: UnitTable, nodes: Tensor, factor: int) -> GraphRows:
-    """The graph of some nodes without the edges of a factor, its neighbours in a mapped file."""
+    """The graph of some nodes without the edges of a factor, numbered as they are listed."""
     rows = table.graph
-    degree, kind = [], np.int32 if len(nodes) < 2**31 else np.int64
+    most = int((rows.row_ptr[nodes + 1] - rows.row_ptr[nodes]).sum()) + 1  # no file is empty
+    column = node_array((most,), torch.int32 if len(nodes) < 2**31 else torch.int64)
+    weight = None if rows.weight is None else node_array((most,), rows.dtype)
     scale = 1.0 if rows.weight is None else _mean_weight(table, factor)
-    weights: list[Tensor] = []
-    with tempfile.TemporaryFile(dir=Path(tempfile.gettempdir())) as file:
-        for some in torch.split(nodes, _ROWS):
-            ptr, entry = kernels.sample(rows.row_ptr, some, 0, 0)
-            row = torch.repeat_interleave(ptr.diff(), output_size=len(entry))
-            target = rows.column[entry].long()
-            place = torch.searchsorted(nodes, target).clamp_max(len(nodes) - 1)
-            stays = nodes[place] == target
-            stays &= table.edge_factors(some[row], target).argmax(1) != factor
-            degree.append(torch.bincount(row[stays], minlength=len(some)))
-            cast("Any", place[stays].numpy().astype(kind)).tofile(file)
-            if rows.weight is not None:
-                weights.append(rows.weight[entry[stays]] / scale)
-        column = _mapped(file, kind)
-    row_ptr = torch.cat([torch.zeros(1, dtype=torch.long), torch.cat(degree).cumsum(0)])
+    degree, done = [torch.zeros(1, dtype=torch.long)], 0
+    for chosen in torch.split(nodes, _ROWS):
+        source, place, entry = entries_between(rows.row_ptr, rows.column, chosen, nodes)
+        stays = table.edge_factors(chosen[source], nodes[place]).argmax(1) != factor
+        degree.append(torch.bincount(source[stays], minlength=len(chosen)))
+        end = done + int(stays.sum())
+        column[done:end] = place[stays]
+        if weight is not None and rows.weight is not None:
+            weight[done:end] = rows.weight[entry[stays]] / scale
+        done = end
     return GraphRows(
-        row_ptr,
-        column,
-        torch.cat(weights) if weights else None,
+        torch.cat(degree).cumsum(0),
+        column[:done],
+        None if weight is None else weight[:done],
         lambda chosen: rows.features(nodes[chosen]),
         rows.num_features,
         rows.dtype,
     )
-
-
-def _mapped(file: BinaryIO, kind: Any) -> Tensor:
-    """All numbers of a file, which the map keeps."""
-    file.flush()
-    if not file.seek(0, 2):
-        return torch.zeros(0, dtype=torch.int32)
-    return torch.from_numpy(np.memmap(file, kind, "r+"))
 
 
 def _mean_weight(table: UnitTable, factor: int) -> float:

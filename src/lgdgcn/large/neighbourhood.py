@@ -6,7 +6,7 @@ from torch import Tensor
 
 from lgdgcn import kernels
 
-__all__ = ["around", "drawn_edges", "induced_edges", "linked_sample", "some_of"]
+__all__ = ["around", "drawn_edges", "entries_between", "induced_edges", "linked_sample", "some_of"]
 
 _ROWS = 1 << 16  # nodes whose neighbours are read at once
 _FAN_OUT = 10  # neighbours of a node in a sample
@@ -111,12 +111,25 @@ def induced_edges(row_ptr: Tensor, column: Tensor, nodes: Tensor) -> tuple[Tenso
         (tensor([[0, 1],
                 [1, 0]]), tensor([2, 3]))
     """
-    ptr, entry = kernels.sample(row_ptr, nodes, 0, 0)
+    source, target, entry = entries_between(row_ptr, column, nodes, nodes)
+    return torch.stack([source, target]), entry
+
+
+def entries_between(
+    row_ptr: Tensor, column: Tensor, sources: Tensor, targets: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The edges from some nodes to others, both ascending.
+
+    Returns:
+        Where the ends of each edge are in ``sources`` and in ``targets``, and its entry in
+        ``column``: ``[e]`` each.
+    """
+    ptr, entry = kernels.sample(row_ptr, sources, 0, 0)
     other = column[entry].long()
-    place = torch.searchsorted(nodes, other).clamp_max(max(0, len(nodes) - 1))
-    inside = nodes[place] == other
+    place = torch.searchsorted(targets, other).clamp_max(max(0, len(targets) - 1))
+    inside = targets[place] == other
     source = torch.repeat_interleave(ptr.diff(), output_size=len(entry))
-    return torch.stack([source[inside], place[inside]]), entry[inside]
+    return source[inside], place[inside], entry[inside]
 
 
 def drawn_edges(row_ptr: Tensor, column: Tensor, most: int, seed: int = 0) -> tuple[Tensor, Tensor]:

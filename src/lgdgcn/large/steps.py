@@ -12,9 +12,9 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from lgdgcn.large.batches import BatchSampler
+from lgdgcn import kernels
 from lgdgcn.large.hops import hop_table, row_ranges, table_folder
-from lgdgcn.large.rows import GraphRows, matrix_maker
+from lgdgcn.large.rows import GraphRows, new_array
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn import ClassUnitConv
 from lgdgcn.nn.encoder import DeeperLayer, PropagationEncoder
@@ -62,7 +62,7 @@ class NodeSteps:
     def table(self, width: int, make: Rows, what: str) -> Tensor:
         """Make the rows of all nodes, some at a time ``[N, width]``."""
         size = (self.graph.num_nodes, width)
-        table = torch.from_numpy(matrix_maker(size, self.graph.dtype, self.folder)())
+        table = torch.from_numpy(new_array(size, self.graph.dtype, self.folder))
         with long_work(what, "nodes") as advance:
             for low, high in pairwise(self.ranges):
                 table[low:high] = make(torch.arange(low, high)).cpu()
@@ -140,19 +140,17 @@ class NodeSteps:
             return layer.project(rows(nodes).to(self.device))
 
         now = self.table(width, lambda nodes: class_units(scores(nodes)).flatten(1), "units")
+
+        def vote(nodes: Tensor) -> Tensor:
+            ptr, entry = kernels.sample(self.graph.row_ptr, nodes, 0, 0)  # all neighbours
+            near, column = kernels.renumber(nodes, self.graph.column[entry].long())
+            row = torch.repeat_interleave(ptr.diff(), output_size=len(entry))
+            units = now[near].view(len(near), *shape).to(self.device)
+            edges = torch.stack([column, row]).to(self.device)
+            votes, _ = route(units, edges, 1, layer.tau, normalize_last=False)
+            return class_units(scores(nodes) + votes[: len(nodes)]).flatten(1)
+
         for _ in range(layer.iterations):
-            before = now
-            sampler = BatchSampler(
-                self.graph, before.__getitem__, [0], propagates=False, votes=True
-            )
-
-            def vote(nodes: Tensor, sampler: BatchSampler = sampler) -> Tensor:
-                batch = sampler.batch(nodes, nodes[:0], 0)
-                units = batch.x.view(len(batch.x), *shape).to(self.device)
-                edges = batch.edge_index.to(self.device)
-                votes, _ = route(units, edges, 1, layer.tau, normalize_last=False)
-                return class_units(scores(nodes) + votes[: len(nodes)]).flatten(1)
-
             now = self.table(width, vote, "votes")
         self.last, self.shares = now, layer.factor_weights.detach().cpu()
         return now.__getitem__

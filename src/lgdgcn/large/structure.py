@@ -18,7 +18,7 @@ from torch import Tensor
 from lgdgcn import kernels
 from lgdgcn.errors import InputError
 from lgdgcn.large.hops import row_ranges, table_folder
-from lgdgcn.large.rows import GraphRows, matrix_maker, node_array
+from lgdgcn.large.rows import GraphRows, new_array, node_array
 from lgdgcn.large.steps import NodeSteps
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn.ours.structure import REFRESHES
@@ -113,9 +113,7 @@ def joined_rows(
     most = graph.num_edges + 2 * nodes * width
     folder = table_folder(most * (index.itemsize + graph.dtype.itemsize))
     # one more, as no file of length 0 can be mapped
-    column, weight = (
-        matrix_maker((most + 1, 1), dtype, folder)().reshape(-1) for dtype in (index, graph.dtype)
-    )
+    column, weight = (new_array((most + 1,), dtype, folder) for dtype in (index, graph.dtype))
     ptr, done = node_array((nodes + 1,), torch.int64).numpy(), 0
     with long_work("joining edges and neighbours", "nodes") as advance:
         for low, high in pairwise(row_ranges(row_ptr, 2 * width + 1)):

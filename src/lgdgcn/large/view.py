@@ -118,23 +118,28 @@ class GraphView(TrainedModel):
         Raises:
             InputError: The scores are not finite.
         """
-        if edges is None:
-            edges = nodes.new_zeros(2, 0)
+        device = next(self.model.parameters()).device
+        edges = nodes.new_zeros(2, 0) if edges is None else edges
         if self.packed is not None:
             units = self.table.rows(nodes)
             logits, factors = self.table.logits(units), self.table.edge_factors(*edges)
-            device = self.table.network.head.start.device
             units = units.to(device)
             return NodeOutput(logits.to(device), [Disentangled(units, units, factors.to(device))])
-        size, whole = self.rows.num_nodes, self._output
-        codes = self.data.edge_index[0] * size + self.data.edge_index[1]  # ascending
-        which = torch.searchsorted(codes, edges[0] * size + edges[1]).to(whole.logits.device)
-        nodes = nodes.to(whole.logits.device)
+        entries = torch.searchsorted(self._edge_codes, self._codes(edges)).to(device)
+        nodes, whole = nodes.to(device), self._output
         layers = [
-            Disentangled(layer.units[nodes], layer.local_units[nodes], layer.edge_factors[which])
+            Disentangled(layer.units[nodes], layer.local_units[nodes], layer.edge_factors[entries])
             for layer in whole.layers
         ]
         return NodeOutput(whole.logits[nodes], layers)
+
+    def _codes(self, edges: Tensor) -> Tensor:
+        """A number for each pair of nodes, ascending as edges are sorted ``[2, e] -> [e]``."""
+        return edges[0] * self.rows.num_nodes + edges[1]
+
+    @cached_property
+    def _edge_codes(self) -> Tensor:
+        return self._codes(self.data.edge_index)
 
     @cached_property
     def edge_factors(self) -> Tensor | None:

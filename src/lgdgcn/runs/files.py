@@ -6,11 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 
-__all__ = ["read_config", "read_result"]
+__all__ = ["no_run", "read_config", "read_result"]
 
+_TABLES = ("edges.*", "nodes.*", "manifest.json")  # of a graph
 _LARGEST = 1e15  # no score, measure or count of a run is above it
+
+
+def no_run(folder: Path) -> str:
+    """What to do where no finished run is; a graph may have been given in place of its run."""
+    if any(any(folder.glob(name)) for name in _TABLES):
+        run = Path("runs") / GraphSource(f"{folder}/").name
+        return f"{folder} is a graph, not a run; train one with: lgdgcn train {folder}/ --out {run}"
+    return f"{folder} holds no finished run; train one with: lgdgcn train GRAPH --out {folder}"
 
 
 def read_config(file: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, InputError, LGDNote, LGDWarning
 from lgdgcn.runs.checkpoint import Checkpoint, differences
-from lgdgcn.runs.files import read_config, read_result
+from lgdgcn.runs.files import no_run, read_config, read_result
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import select_device, set_threads
 from lgdgcn.storage import check_target, plain_file
@@ -175,23 +175,15 @@ def open_run(folder: Path, device: str) -> FinishedRun:
     if files.reasons.is_file():
         raise InputError(
             f"{folder} holds reasons of edges, not a model of nodes: see them with lgdgcn explain "
-            f"{folder}, explore, or predict --edges, or train without --task edges"
+            f"{folder}, explore or predict, or train without --task edges"
         )
     if not files.model.is_file():
-        raise InputError(_no_run(folder))
+        raise InputError(no_run(folder))
     source = source_of(files.config)
     set_threads()
     trained = TrainedModel.load(files.model, select_device(device))
     _check_is_of_result(files)
     return FinishedRun(folder, source, trained)
-
-
-def _no_run(folder: Path) -> str:
-    """What to do where no finished run is; a graph may have been given in place of its run."""
-    if is_packed(folder) or any(any(folder.glob(name)) for name in ("edges.*", "nodes.*")):
-        run = Path("runs") / GraphSource(f"{folder}/").name
-        return f"{folder} is a graph, not a run; train one with: lgdgcn train {folder}/ --out {run}"
-    return f"{folder} holds no finished run; train one with: lgdgcn train GRAPH --out {folder}"
 
 
 def source_of(config: Path) -> GraphSource:

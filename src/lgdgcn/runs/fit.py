@@ -22,9 +22,10 @@ from lgdgcn.runtime import StopRequest
 from lgdgcn.storage import plain_file
 from lgdgcn.train.checks import likely_cause, sanity_warnings
 from lgdgcn.train.population import TrainState
+from lgdgcn.train.prepared import hold_once
 from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.task import Task, choose_metric
-from lgdgcn.train.trained import TrainedModel, feature_names, hold_once
+from lgdgcn.train.trained import TrainedModel, feature_names
 from lgdgcn.training import Epoch, Result, Training
 from lgdgcn.training import run as train
 

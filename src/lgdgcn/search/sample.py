@@ -12,7 +12,7 @@ from lgdgcn.large.batch_input import lacks_table
 from lgdgcn.large.neighbourhood import induced_edges, linked_sample, some_of
 from lgdgcn.large.rows import GraphRows, nodes_of
 from lgdgcn.train.memory import TooLargeError, check_memory
-from lgdgcn.train.trained import attach_edge_weights
+from lgdgcn.train.prepared import attach_edge_weights
 
 __all__ = [
     "MOST_NODES",

@@ -18,7 +18,7 @@ from lgdgcn.large.rows import prepared_rows
 from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.population import EpochReport, Member, TrainState
-from lgdgcn.train.trained import prepared_alike
+from lgdgcn.train.prepared import prepared_alike
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["Job", "JobObserver", "run_jobs"]

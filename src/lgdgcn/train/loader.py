@@ -17,9 +17,10 @@ from lgdgcn.nn import Disentangled
 from lgdgcn.nn.subgraph import Subgraph
 from lgdgcn.train.memory import check_memory
 from lgdgcn.train.population import Population
+from lgdgcn.train.prepared import attach_edge_weights
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, selection_scores
-from lgdgcn.train.trained import TrainedModel, attach_edge_weights
+from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["Batch", "Loader", "WholeGraph"]
 

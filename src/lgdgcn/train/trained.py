@@ -15,27 +15,18 @@ from torch_geometric.data import Data
 from lgdgcn import tensor_file
 from lgdgcn.config import Settings, resolve
 from lgdgcn.data.encoding import Encoding
-from lgdgcn.data.features import select_columns, sparse_if_mostly_zero
-from lgdgcn.data.scaling import Scaling, fit_scaling
+from lgdgcn.data.features import select_columns
+from lgdgcn.data.scaling import Scaling
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
-from lgdgcn.kernels.graph import edge_weights, set_edge_weights
 from lgdgcn.models import NodeModel, NodeOutput, build
 from lgdgcn.storage import to_json
+from lgdgcn.train.prepared import attach_edge_weights, prepared
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.task import Task
 
-__all__ = [
-    "MODEL",
-    "TrainedModel",
-    "attach_edge_weights",
-    "feature_names",
-    "hold_once",
-    "prepared",
-    "prepared_alike",
-]
+__all__ = ["MODEL", "TrainedModel", "check_finite", "feature_names"]
 
 MODEL = "model"  # the kind of file
-SHARED = ("x", "edge_index", "edge_weight")  # what all splits of one graph have in common
 # What reading a made-up description may raise
 _NO_MODEL = (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, RuntimeError)
 
@@ -76,25 +67,14 @@ class TrainedModel:
         Raises:
             InputError: The features are not the model's, or the scores are not finite.
         """
-        data = self._with_own_features(data)
-        first = next(self.model.parameters())
-        ready = prepared(data, self.settings, first.device, first.dtype, self.scaling)
-        output = self.run(ready)
-        bad = int((~output.logits.isfinite()).any(-1).sum())
-        if bad:  # the argmax of NaN would look like a class
-            raise InputError(
-                f"the model's scores of {bad} of {len(output.logits)} nodes are not finite; "
-                "the features may be too large, or the model damaged"
-            )
-        return output
-
-    def _with_own_features(self, data: Data) -> Data:
-        """The graph with its feature columns in the model's order."""
         columns = self.own_columns(feature_names(data), data.x.size(1))
         if columns is not None:
             data = copy(data)
             data.x = select_columns(data.x, columns)
-        return data
+        like = next(self.model.parameters())
+        output = self.run(prepared(data, self.settings, like.device, like.dtype, self.scaling))
+        check_finite(output.logits)
+        return output
 
     def own_columns(self, found: list[str] | None, width: int) -> list[int] | None:
         """Which columns of a graph's features the model reads; ``None`` for all as they are.
@@ -164,16 +144,15 @@ class TrainedModel:
     def load(cls, path: Path, device: torch.device | str = "cpu") -> "TrainedModel":
         """Read a model back; a damaged or foreign file raises :class:`CheckpointError`."""
         tensors, meta = tensor_file.load(path, MODEL)
-        floats = (tensors[name] for name in sorted(tensors) if tensors[name].is_floating_point())
-        wide = next((tensor.dtype for tensor in floats), None) == torch.float64
-        dtype = torch.float64 if wide else torch.float32
+        types = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
+        dtype = torch.float64 if types == {torch.float64} else torch.float32
         try:
-            _check_description(meta)
-            settings, task = resolve(meta["settings"]), _read_task(meta["task"])
-            sizes = meta["in_channels"], task.outputs
-            make = partial(build, meta["model"], settings.as_dict(), *sizes)
+            known = _read_description(meta)
+            task: Task = known["task"]
+            sizes = known["settings"].as_dict(), known["in_channels"], task.outputs
+            make = partial(build, known["name"], *sizes, multi_label=task.multi_label)
             with torch.device("meta"):  # takes no memory, whatever sizes the file names
-                like = make(multi_label=task.multi_label).to(dtype)
+                like = make().to(dtype)
                 like.resize(tensors)
         except _NO_MODEL as error:
             cause = " ".join(str(error).split())[:200]
@@ -182,21 +161,18 @@ class TrainedModel:
         for name, tensor in tensors.items():
             if not bool(tensor.isfinite().all()):
                 raise CheckpointError(f"{path}: {name} has values that are not finite; train again")
-        model = make(multi_label=task.multi_label).to(dtype)
+        model = make().to(dtype)
         model.resize(tensors)
         model.load_state_dict(tensors)
-        model.to(device)
-        encoding, scaling = meta.get("encoding"), meta.get("scaling")
-        return cls(
-            meta["model"],
-            model,
-            settings,
-            task,
-            meta["classes"],
-            meta["in_channels"],
-            meta.get("feature_names"),
-            None if encoding is None else Encoding.from_dict(encoding),
-            None if scaling is None else Scaling.from_dict(scaling, meta["in_channels"]),
+        return cls(model=model.to(device), **known)
+
+
+def check_finite(logits: Tensor) -> None:
+    """Refuse scores of which the argmax would look like a class."""
+    if bad := int((~logits.isfinite()).any(-1).sum()):
+        raise InputError(
+            f"the model's scores of {bad} of {len(logits)} nodes are not finite; "
+            "the features may be too large, or the model damaged"
         )
 
 
@@ -220,24 +196,24 @@ def _listed(names: Sequence[str], what: str) -> list[str]:
     return [f"{what} {shown}{more}"] if names else []
 
 
-def _read_task(described: Mapping[str, Any]) -> Task:
-    """Read a task back from JSON, which has lists for tuples."""
-    own = described.get("label_thresholds")
-    return Task(**{**described, "label_thresholds": None if own is None else tuple(own)})
+def _read_description(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a model but for the network, as :meth:`TrainedModel.describe` gives them.
 
-
-def _check_description(meta: Mapping[str, Any]) -> None:
-    """Refuse values that building a model would not, but using it."""
-    task = _read_task(meta["task"])
-    classes, in_channels, names = meta["classes"], meta["in_channels"], meta.get("feature_names")
-    size, own = task.labels_per_node, task.label_thresholds
+    Raises:
+        ValueError: A value with which a network could be built, but not used.
+    """
+    thresholds = meta["task"]["label_thresholds"]  # JSON has lists for tuples
+    as_tuple = None if thresholds is None else tuple(thresholds)
+    task = Task(**{**meta["task"], "label_thresholds": as_tuple})
+    classes, in_channels, names = meta["classes"], meta["in_channels"], meta["feature_names"]
+    size = task.labels_per_node
     sound = {
         "outputs": type(task.outputs) is int and task.outputs >= 1,
         "multi_label": type(task.multi_label) is bool,
         "labels_per_node": size is None or (type(size) is int and 1 <= size <= task.outputs),
         "threshold": _is_threshold(task.threshold),
-        "label_thresholds": own is None
-        or (len(own) == task.outputs and all(_is_threshold(one) for one in own)),
+        "label_thresholds": as_tuple is None
+        or (len(as_tuple) == task.outputs and all(map(_is_threshold, as_tuple))),
         "metric": task.metric in METRICS,
         "classes": isinstance(classes, list)
         and all(isinstance(name, str | int | float) for name in classes)
@@ -250,97 +226,22 @@ def _check_description(meta: Mapping[str, Any]) -> None:
             and len(names) == len(set(names)) == in_channels
         ),
     }
-    if meta.get("encoding") is not None:
-        sound["encoding"] = Encoding.from_dict(meta["encoding"]).feature_names == names
-    if meta.get("scaling") is not None:
-        Scaling.from_dict(meta["scaling"], in_channels)
+    encoding = None if meta["encoding"] is None else Encoding.from_dict(meta["encoding"])
+    sound["encoding"] = encoding is None or encoding.feature_names == names
     if wrong := [field for field, holds in sound.items() if not holds]:
         raise ValueError(f"{', '.join(wrong)} cannot be right")
+    scaling = meta["scaling"]
+    return {
+        "name": meta["model"],
+        "settings": resolve(meta["settings"]),
+        "task": task,
+        "classes": classes,
+        "in_channels": in_channels,
+        "feature_names": names,
+        "encoding": encoding,
+        "scaling": None if scaling is None else Scaling.from_dict(scaling, in_channels),
+    }
 
 
 def _is_threshold(value: Any) -> bool:
     return type(value) is float and 0 < value < 1
-
-
-def prepared(
-    data: Data,
-    settings: Settings,
-    device: torch.device,
-    dtype: torch.dtype | None = None,
-    scaling: Scaling | None = None,
-) -> Data:
-    """Bring a canonical graph to the device, with its features scaled, and sparse if that pays.
-
-    Args:
-        data: The graph.
-        settings: They say how features are scaled.
-        device: The device.
-        dtype: Type of the features; their own by default.
-        scaling: How a trained model scales; learnt from the graph if ``None``.
-
-    Returns:
-        The graph, with its ``scaling``.
-    """
-    if scaling is None:
-        scaling = fit_scaling(settings.feature_scaling, data.x, data.train_mask)
-    x = sparse_if_mostly_zero(scaling(data.x))
-    result = data.clone()
-    result.x = x if dtype is None else x.to(dtype)
-    result.scaling = scaling
-    result = result.to(device)
-    attach_edge_weights(result)
-    return result
-
-
-def attach_edge_weights(graph: Data) -> None:
-    """Let a graph's weights go along with its edges, whose copies do not have them.
-
-    Whatever a network is given passes here, so that no copy of the edges loses them in silence.
-    """
-    if "edge_weight" in graph and edge_weights(graph.edge_index) is None:
-        # of mean 1, as the weight of the loop at every node is
-        set_edge_weights(graph.edge_index, graph.edge_weight / graph.edge_weight.mean())
-
-
-def prepared_alike(graphs: Sequence[Data], settings: Settings, device: torch.device) -> list[Data]:
-    """The same for several splits of one graph, whose features and edges are held once.
-
-    Where features are standardised, the splits have the same training nodes.
-    """
-    graphs = hold_once(graphs)
-    first = prepared(graphs[0], settings, device)
-    ready = {id(graphs[0]): first}
-    for graph in graphs:
-        if id(graph) not in ready:
-            other = copy(graph)
-            other.x, other.edge_index, other.scaling = first.x, first.edge_index, first.scaling
-            ready[id(graph)] = other.to(device)
-    return [ready[id(graph)] for graph in graphs]
-
-
-def hold_once(graphs: Sequence[Data]) -> list[Data]:
-    """Return splits of one graph that share its features and edges.
-
-    Raises:
-        InputError: They are not of one graph.
-    """
-    first, shared = graphs[0], []
-    for graph in graphs:
-        if graph.x is not first.x or graph.edge_index is not first.edge_index:
-            if not all(_is_same(graph.get(key), first.get(key)) for key in SHARED):
-                raise InputError("the seeds' graphs differ; only their splits may")
-            graph = copy(graph)
-            graph.x, graph.edge_index = first.x, first.edge_index
-        shared.append(graph)
-    return shared
-
-
-def _is_same(a: Tensor | None, b: Tensor | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    if a.layout != b.layout or a.shape != b.shape:
-        return False
-    if a.layout == torch.sparse_csr:
-        parts = ((t.crow_indices(), t.col_indices(), t.values()) for t in (a, b))
-        return all(map(torch.equal, *parts))
-    return torch.equal(a, b)

@@ -80,17 +80,16 @@ def test_unused_labels_do_not_disturb():
 # How many groups
 
 
-@pytest.mark.parametrize("factors", [4, 6, 8, 10, 12])
+@pytest.mark.parametrize("factors", [4, 8, 12])
 def test_the_published_graphs_have_as_many_groups_as_factors(shared_data, factors):
     with np.load(shared_data / f"lgd_syn_fac{factors}.npz") as graph:
         y = torch.from_numpy(graph["y"][graph["train_idx"]])
-    assert number_of_groups(y, 32) == factors
+    assert number_of_groups(y, 16) == factors
 
 
-@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("factors", [1, 2, 5])
-def test_planted_groups_are_counted(factors, seed):
-    y = label_sets(factors, 4, 100, seed)
+def test_planted_groups_are_counted(factors):
+    y = label_sets(factors, 4, 100, *seeds(1))
     assert number_of_groups(y, 12) == factors
     y[::3, :4] = 0  # nodes without a label of the first group
     assert number_of_groups(y, 12) == factors

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from commands.runner import call, train
+from cli.runner import call, train
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.train.trained import TrainedModel
 
@@ -126,23 +126,6 @@ def test_other_columns_are_refused(trained, tmp_path, change, words):
     outcome.refused(*words)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--label", "kin"], ["nodes.csv: there is no column 'kin' (label)"]),
-        (["--label", "kind", "--ignore", "kind"], ["'kind' is named as ignore and as label"]),
-        (["--label", "kind", "--split", "random"], ["--split random is for named data sets"]),
-    ],
-)
-def test_columns_that_cannot_be_so_are_refused(trained, tmp_path, options, words):
-    outcome = train(tmp_path / "run", "--id", "key", *options, graph=f"{trained[1]}/")
-    outcome.refused(*words)
-
-
-def test_columns_are_of_folders(tmp_path):
-    train(tmp_path / "run", "--label", "kind").refused("'kind' is named, but synthetic", "data set")
-
-
 # Scaling
 
 
@@ -200,10 +183,3 @@ def test_words_of_several_columns_in_either_form(tmp_path):
             assert outcome.out.count(" words ") == 2
     roles = PackedGraph.open(tmp_path / "packed.lgd").encoding.roles
     assert (roles["bio"], roles["note"]) == ("words", "words")
-
-
-@pytest.mark.parametrize("verb", [["train"], ["tune"], ["data", "check"], ["data", "pack"]])
-def test_help_names_the_words_of_columns(verb):
-    text = " ".join(call(*verb, "--help").out.replace("│", " ").split())
-    assert "text:COLUMN also" in text
-    assert "may be repeated, or written text:A,text:B" in text

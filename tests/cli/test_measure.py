@@ -2,8 +2,8 @@
 
 import json
 
-from commands.conftest import write_graph
-from commands.runner import call, content, train, widest_table
+from cli.conftest import write_graph
+from cli.runner import call, content, train, widest_table
 from lgdgcn.metrics import MEASURES
 
 
@@ -36,12 +36,3 @@ def test_without_a_name_it_lies_in_the_run_folder_until_that_is_trained_again(tm
     (run / "explore.html").write_text("of the same model")
     assert train(run, "--overwrite", graph=graph, epochs=2).code == 0
     assert not {"measure.json", "explore.html"} & set(content(run))
-
-
-def test_what_cannot_be_measured(finished, tmp_path):
-    call("measure", tmp_path / "x").refused("holds no finished run")
-    call("measure", finished[0] / "compared/gcn").refused("no factors to measure")
-    (tmp_path / "file").write_text("mine")
-    for place in (tmp_path, tmp_path / "file/m.json"):
-        call("measure", finished[0], "--out", place).refused("cannot write")
-    assert content(tmp_path) == {"file": b"mine"}

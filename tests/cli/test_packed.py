@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from commands.conftest import write_graph
-from commands.runner import SMALL, call, rows, train
+from cli.conftest import write_graph
+from cli.runner import SMALL, call, rows, train
 from lgdgcn import LGDClassifier
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.user_graph import read_graph
@@ -153,7 +153,7 @@ def test_why_edges_are_there(graphs, tmp_path):
 
 
 def test_the_estimator(graphs):
-    settings = {"hidden_channels": 8, "factors": 2, "epochs": 4}
+    settings = {"hidden_channels": 8, "factors": 2, "epochs": 4, "budget": "none"}
     data = [read_graph(graphs[0]), PackedGraph.open(graphs[1]).to_data()]
     models = [LGDClassifier(**settings).fit(one) for one in data]
     assert (models[0].predict_proba() == models[1].predict_proba()).all()

@@ -1,12 +1,14 @@
 """``lgdgcn predict``: rows and columns, names mapped back, other graphs."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
+import torch
 
-from commands.conftest import CLASSES, write_graph
-from commands.runner import GRAPH, SMALL, call, content, train
+from cli.conftest import CLASSES, write_graph
+from cli.runner import GRAPH, SMALL, call, content, train
 from lgdgcn.data.label_sets import joined
 from lgdgcn.runs.finished import open_run
 
@@ -135,6 +137,20 @@ def test_the_split_is_that_of_the_seed_whose_model_was_kept(tmp_path):
     assert all(len(one) == 2 for one in sets)
 
 
+def test_a_run_read_back_has_the_split_of_the_model_that_was_kept(tmp_path):
+    assert train(tmp_path, "--seeds", 2, "--split", "random", epochs=2).code == 0
+    result = json.loads((tmp_path / "result.json").read_text())
+    for best in (0, 1):
+        for run in result["runs"]:
+            run["val"] = 0.9 if run["seed"] == best else 0.1
+        (tmp_path / "result.json").write_text(json.dumps(result))
+        finished = open_run(tmp_path, "cpu")
+        assert finished.best_run["seed"] == best
+        own, other = finished.data, finished.source.load(1 - best)
+        assert torch.equal(own.test_mask, finished.source.load(best).test_mask)
+        assert not torch.equal(own.test_mask, other.test_mask)
+
+
 def test_labels_that_are_gone_do_not_stop_a_prediction(tmp_path):
     graph, run = write_graph(tmp_path / "graph"), tmp_path / "run"
     assert train(run, graph=graph, epochs=2).code == 0
@@ -186,22 +202,6 @@ def test_feature_columns_are_matched_by_name(mine, tmp_path):
     (line,) = reordered.err.splitlines()
     assert "feature columns are in another order" in line
     assert "matched by name" in line
-
-
-@pytest.mark.parametrize(
-    ("order", "names", "words"),
-    [
-        (["f1", "f2"], None, ["missing 'f3'"]),
-        (["f1", "f2", "f3"], ["f1", "f2", "g"], ["missing 'f3'", "new 'g'"]),
-        (["f1", "f2", "f3", "f3"], ["f1", "f2", "f3", "f4"], ["new 'f4'"]),
-    ],
-    ids=["missing", "renamed", "new"],
-)
-def test_other_feature_columns_are_refused_and_named(mine, tmp_path, order, names, words):
-    graph = with_columns(write_graph(tmp_path / "new", labels=False), order, names)
-    outcome = call("predict", mine[1], "--graph", graph, "--out", tmp_path / "p.csv")
-    outcome.refused("feature columns are not those", "rename, add or remove", *words)
-    assert not (tmp_path / "p.csv").exists()
 
 
 def test_scaling_of_training_is_applied_to_reordered_columns(tmp_path):
@@ -310,46 +310,6 @@ def test_no_edges_at_all(tmp_path):
     assert call("predict", tmp_path / "run", "--edges", "--out", tmp_path / "p.csv").code == 0
     assert rows_of(tmp_path / "p-edges.csv") == []
     check_nodes(rows_of(tmp_path / "p.csv"), 24)
-
-
-def test_no_run_there(tmp_path):
-    call("predict", tmp_path / "x", "--out", tmp_path / "p.csv").refused("holds no finished run")
-    assert content(tmp_path) == {}
-
-
-@pytest.mark.parametrize("verb", ["predict", "measure", "explore", "resume"])
-def test_the_model_of_another_run_with_its_seal_is_refused(tmp_path, verb):
-    for name, seeds in (("run", 1), ("other", 2)):
-        assert train(tmp_path / name, "--seeds", seeds, epochs=2 + seeds).code == 0
-    name = "model.safetensors"
-    (tmp_path / "run" / name).write_bytes((tmp_path / "other" / name).read_bytes())
-    if verb == "resume":
-        outcome = train(tmp_path / "run", "--resume", epochs=3)
-    else:
-        outcome = call(verb, tmp_path / "run", "--out", tmp_path / "answer.html")
-    outcome.refused("model.safetensors", "another run" if verb == "resume" else "is not the model")
-
-
-def test_a_damaged_model_or_configuration(finished, tmp_path):
-    source, _ = finished
-    for name in ("model.safetensors", "config.toml"):
-        (tmp_path / name).write_bytes((source / name).read_bytes())
-    target = tmp_path / "p.csv"
-    assert call("predict", tmp_path, "--out", target).code == 0
-    for text in ("", "run = 3", "[run]\ndataset = 3\nsplit = 'standard'", "\0"):
-        (tmp_path / "config.toml").write_text(text)
-        call("predict", tmp_path, "--out", target).refused("config.toml")
-    (tmp_path / "config.toml").write_bytes((source / "config.toml").read_bytes())
-    model = bytearray((tmp_path / "model.safetensors").read_bytes())
-    model[-1] ^= 1
-    (tmp_path / "model.safetensors").write_bytes(model)
-    call("predict", tmp_path, "--out", target).refused("model.safetensors", "damaged")
-
-
-@pytest.mark.parametrize("where", [".", "absent/p.csv", "file/p.csv"])
-def test_a_place_that_cannot_be_written(finished, tmp_path, where):
-    (tmp_path / "file").write_text("mine")
-    call("predict", finished[0], "--out", tmp_path / where).refused("cannot write")
 
 
 def test_from_another_working_folder(tmp_path, monkeypatch):

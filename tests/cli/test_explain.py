@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from commands.conftest import CLASSES, write_graph
-from commands.runner import call, train, widest_table
+from cli.conftest import CLASSES, write_graph
+from cli.runner import call, train, widest_table
 from lgdgcn.runs.finished import open_run
 
 FORMULA, QUOTED = "=cmd|' /C calc'!A0", "naïve, “quoted”"
@@ -200,23 +200,3 @@ def test_numbers_have_their_range_over_the_seeds(finished):
     assert "one seed" not in text
     unstable = [one["factor"] for one in found["factors"] if not one["stability"]["stable"]]
     assert call("explain", run).out.count("is not stable") == len(unstable)
-
-
-def test_faults_are_one_line(mine, tmp_path):
-    _, run, _ = mine
-    assert call("explain", run, "--node", "n44").refused("--node", "'n44'", "did you mean 'n")
-    assert call("explain", run, "--node", "@" * 5000).refused("no node has the id", "written as")
-    assert call("explain", run, "--node", "").refused("no node has the id ''")
-    assert call("explain", run, "--edge", "n4", "N5").refused(
-        "--edge", "'N5'", "did you mean 'n5'?"
-    )
-    assert call("explain", run, "--edge", "n2", "n15").refused("no edge joins", "'n2' has edges to")
-    assert call("explain", run, "--edge", "n2", "n2").refused("'n2' is given twice")
-    assert call("explain", run, "--node", "n2", "--edge", "n2", "n5").refused("--node ID, or")
-    assert call("explain", run, "--edge", "n2").refused("--edge")
-    assert call("explain", tmp_path, "--node", "n2").refused("holds no finished run")
-
-
-def test_a_model_without_factors_is_refused(finished):
-    gcn = finished[0] / "compared/gcn"
-    assert call("explain", gcn, "--node", "7").refused("GCN has no factors", "train lgdgcn")
