@@ -120,7 +120,7 @@ class Ranks:
 
     def by_first(self, work: Callable[[], T]) -> T:
         """What rank 0 finds by itself, on all ranks, which wait for it however long it takes."""
-        return self.from_first(work() if self.is_first else None)  # type: ignore[arg-type]
+        return self.from_first(work() if self.is_first else None)  # type: ignore[return-value]
 
     def check_same(self, about: Mapping[str, Any]) -> None:
         """Refuse ranks that do not train the same.
