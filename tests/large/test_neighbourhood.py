@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from large.graphs import NODES, graph_of
 from lgdgcn.large.neighbourhood import (
     around,
     drawn_edges,
@@ -8,7 +9,6 @@ from lgdgcn.large.neighbourhood import (
     linked_sample,
     some_of,
 )
-from train.test_batches import NODES, graph_of
 
 
 def rows_of(edge_index):
