@@ -147,7 +147,7 @@ class GraphView(TrainedModel):
         if self.packed is None:
             layers = self._output.layers
             return layers[-1].edge_factors if layers else None
-        nodes, between = drawn_edges(self.rows.row_ptr, self.rows.column, _DRAWN)
+        nodes, between = drawn_edges(self.rows, _DRAWN)
         return self.table.edge_factors(*nodes[between])
 
     def scores_without(self, nodes: Tensor, factor: int) -> Tensor:
@@ -204,7 +204,7 @@ class GraphView(TrainedModel):
         Its ``part_nodes`` are their numbers in the graph.
         """
         part = self.about(nodes)
-        part.edge_index, entry = induced_edges(self.rows.row_ptr, self.rows.column, nodes)
+        part.edge_index, entry = induced_edges(self.rows, nodes)
         part.x, part.part_nodes = self.rows.features(nodes), nodes
         for key in _OF_EDGES:
             if key in self.data:
