@@ -122,9 +122,9 @@ def shared_graph(**options):
 
 
 def splits(sizes, multi_label=False):
-    make = [toy_graph(dtype=torch.float64, multi_label=multi_label) for _ in sizes]
     return [
-        split_of(own, seed, data) for seed, (own, data) in enumerate(zip(sizes, make, strict=True))
+        split_of(own, seed, toy_graph(dtype=torch.float64, multi_label=multi_label))
+        for seed, own in enumerate(sizes)
     ]
 
 
