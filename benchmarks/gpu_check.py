@@ -149,7 +149,7 @@ def portfolio(device: str) -> None:
     from lgdgcn.data.source import GraphSource
 
     data = GraphSource("synthetic:nodes=300,factors=2").load()
-    model = LGDClassifier(budget="20s", epochs=100, device=device).fit(data)
+    model = LGDClassifier(budget=4, epochs=100, device=device).fit(data)
     score = model.score()
     print(f"test score {score:.3f}")
     assert score > 0.5, score

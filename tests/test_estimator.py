@@ -1,11 +1,14 @@
 """LGDClassifier: scikit-learn's manners on a graph."""
 
 import copy
-import dataclasses
 import inspect
+import logging
 import math
+import pickle
+import re
 import warnings
 
+import networkx
 import numpy as np
 import pytest
 import torch
@@ -14,11 +17,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 from torch_geometric.data import Data
 
-from lgdgcn import LGDClassifier
+import lgdgcn
+from lgdgcn import LGDClassifier, tensor_file
 from lgdgcn.config import Settings, portfolio, preset
 from lgdgcn.edges import fit_graph
-from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDWarning
-from lgdgcn.search.candidates import candidates
+from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDNote, LGDWarning
+from lgdgcn.search.candidates import FAMILIES, candidates
 from models.toy import toy_graph
 from train.one_seed import train_seed
 
@@ -42,109 +46,148 @@ def without(data, *keys):
 # Parameters
 
 
-def test_every_parameter_is_a_setting_or_beside_them():
+def test_parameters_are_written_out_and_their_defaults_are_none():
     parameters = inspect.signature(LGDClassifier).parameters
-    given = {name: p.default for name, p in parameters.items()}
-    beside = {"split": 0, "random_state": 0, "device": "auto", "verbose": 0, "callbacks": ()}
-    beside |= {"budget": None, "variant": "ours"}
-    assert {name: given.pop(name) for name in beside} == beside
+    given = {name: one.default for name, one in parameters.items()}
+    assert len(given) == 20
+    usual = {"model": "lgdgcn", "batch_size": 0, "metric": "auto", "random_state": 0}
+    usual |= {"device": "auto", "verbose": 0, "callbacks": ()}
+    assert {name: given.pop(name) for name in usual} == usual
     assert set(given.values()) == {None}  # so that what is given is known
-    settings = {field.name for field in dataclasses.fields(Settings)}
-    baselines_and_folders = {"heads", "kernel_size", "propagation", "alpha", "theta"}
-    assert settings - {"variant", *given} == baselines_and_folders | {"checkpoint_every"}
-    assert given.keys() <= settings  # graph is one, too
 
 
 def test_a_default_that_is_given_is_meant():
-    given = {name: getattr(Settings(), name) for name in ("iterations", "weight_decay", "dropout")}
+    given = {name: getattr(Settings(), name) for name in ("hidden_channels", "dropout", "lr")}
+    given |= {"weight_decay": Settings().weight_decay}
     assert not preset("", "lgdgcn").items() >= given.items()  # others, where nothing is given
-    used = fitted(epochs=1, **given).trained_.settings.as_dict()
-    assert used.items() >= given.items()
+    model = LGDClassifier(**given, epochs=1, budget="none", settings={"iterations": 7})
+    used = model.fit(toy_graph()).trained_.settings.as_dict()
+    assert used.items() >= {**given, "iterations": 7}.items()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("learning_rate", "did you mean lr?"),
+        ("max_iter", "did you mean epochs?"),
+        ("hidden_dim", "did you mean hidden_channels?"),
+        ("seed", "did you mean random_state?"),
+        ("n_factors", "did you mean factors?"),
+        ("facotrs", "did you mean factors?"),
+        ("variant", "did you mean model?"),
+        ("tau", "it is one of the settings: LGDClassifier(settings={'tau': ...})"),
+        ("lambda_spcae", "did you mean settings={'lambda_space': ...}?"),
+        ("qqq", "; it has model, factors, "),
+    ],
+)
+def test_a_parameter_that_is_not_there_names_the_one_that_is(name, words):
+    with pytest.raises(TypeError, match=re.escape(words)):
+        LGDClassifier(**{name: 1})
 
 
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"variant": "paper", "hops": 3}, "hops is a setting of .* not of lgdgcn-paper"),
-        ({"variant": "released", "lambda_edge": 1.0}, "lambda_edge is .* not of lgdgcn-released"),
-        ({"k": 4}, "k is used only with latent_graph = true; set that, too, or leave k out"),
-        ({"lambda_space": 0.1}, "lambda_space is used only with space = true"),
-        ({"graph": "knn"}, "graph is used only with latent_graph = true"),
+        ({"factors": 3, "hidden_channels": 8}, "hidden_channels is 8, which 3 factors"),
+        ({"factors": 3, "hidden_channels": 64}, "hidden_channels is 64, which 3 factors do not"),
         ({"factors": "auto"}, "factors = auto finds hidden_channels, too"),
-        ({"variant": "paper", "budget": "5s"}, "budget is '5s', but there is one set of settings"),
+        ({"lr": -1.0}, "lr is -1.0"),
+        ({"random_state": None}, "random_state is None"),
+        ({"device": "gpu"}, "device is 'gpu'"),
+        ({"device": None}, "device is None"),
+        ({"model": "gnn"}, "model is 'gnn'; did you mean gcn"),
+        ({"model": "gcn", "factors": 2}, "factors is a setting of lgdgcn and disengcn, not of gcn"),
+        ({"metric": "f1"}, "metric is 'f1'"),
+        ({"class_weight": {0: 2}}, "class_weight is {0: 2}; use 'balanced' or None"),
+        ({"budget": 0}, "budget is 0; there are .* sets of settings"),
+        ({"budget": 10**6}, "budget is 1000000; there are .* sets of settings"),
+        ({"budget": "5m"}, "budget is '5m'; there are"),
+        ({"model": "lgdgcn-paper", "budget": 2}, "budget is 2; there are 1 sets of settings"),
+        ({"budget": None, "time_limit": "soon"}, "is 'soon'; write 30s, 5m"),
+        ({"time_limit": "5m"}, "time_limit ends a search, and one set of settings needs none"),
+        ({"settings": {"lr": 0.1}, "lr": 0.1}, "settings: lr is given as a parameter, too"),
+        ({"settings": {"variant": "paper"}}, "variant is a part of model, such as 'lgdgcn-paper'"),
+        ({"settings": {"checkpoint_every": 2}}, "checkpoint_every has no effect here"),
+        ({"settings": {"lamda": 2}}, "unknown key lamda"),
+        ({"settings": {"graph": "ann"}}, "graph is 'ann'"),
+        ({"model": "lgdgcn-paper", "settings": {"hops": 3}}, "hops is .* not of lgdgcn-paper"),
+        ({"settings": {"k": 4}}, "k is used only with latent_graph = true; set that, too"),
+        ({"settings": {"lambda_space": 0.1}}, "lambda_space is used only with space = true"),
+        ({"settings": {"graph": "knn"}}, "graph is used only with latent_graph = true"),
     ],
+    ids=str,
 )
-def test_a_parameter_without_effect_is_refused(params, words):
+def test_parameters_are_checked_by_fit(params, words):
+    # not before: clone and grids set anything
     model = LGDClassifier(**{"budget": "none", **SMALL, **params})
     with pytest.raises(InputError, match=words):
         model.fit(toy_graph())
 
 
 def test_parts_that_are_switched_off_by_hand_may_have_settings():
-    fitted(variant="paper", latent_graph=False, k=3, epochs=1)  # as in a grid of both
+    off = {"latent_graph": False, "k": 3}
+    fitted(model="lgdgcn-paper", settings=off, epochs=1)  # as in a grid of both
 
 
 def test_the_score_may_be_named():
     model = fitted(metric="macro_f1", epochs=5)
     assert model.score() == model.result_.test == model.result_.scores["test"]["macro_f1"]
-    with pytest.raises(InputError, match="metric is 'f1'"):
-        fitted(metric="f1")
+
+
+def test_rare_classes_can_count_more():
+    settings = [fitted(class_weight=one, epochs=1).trained_.settings for one in (None, "balanced")]
+    assert [one.class_weights for one in settings] == ["none", "balanced"]
 
 
 def test_the_number_of_factors_can_be_found():
-    model = fitted(factors="auto", hidden_channels=None, epochs=3)
+    params = {"factors": "auto", "hidden_channels": None, "epochs": 3}
+    model, again = fitted(**params), fitted(**params)
     assert model.get_params()["factors"] == clone(model).factors == "auto"
     used = model.trained_.settings
     assert model.factors_ == used.factors == model.transform().shape[1]
     assert math.prod(model.transform().shape[1:]) == used.hidden_channels
-    again = fitted(factors="auto", hidden_channels=None, epochs=3)
-    assert again.factors_ == model.factors_
     assert np.array_equal(again.predict_proba(), model.predict_proba())
-
-
-def test_only_the_ours_variant_can_find_it():
     with pytest.raises(InputError, match="the paper variant cannot find their number"):
-        fitted(variant="paper", factors="auto", hidden_channels=None)
+        fitted(model="lgdgcn-paper", **params)
 
 
-def test_a_mistyped_parameter_is_refused_by_name():
-    with pytest.raises(TypeError, match=r"no parameter 'lambda_spcae'; did you mean lambda_space"):
-        LGDClassifier(budget="none", lambda_spcae=0.5)
-
-
-def test_what_is_not_given_is_the_variants_own():
-    own = preset("", "lgdgcn", "ours") | portfolio("lgdgcn", "ours")[0]
-    del own["normalize_features"]  # the data say how features are scaled
-    found = fitted(variant="ours", epochs=2, dropout=None).trained_.settings.as_dict()
-    assert found.items() >= (own | {"epochs": 2, "scaling": "auto"}).items()
-    rows = fitted(variant="ours", epochs=2, normalize_features=True).trained_
-    assert rows.settings.feature_scaling == rows.scaling.kind == "rows"
-    paper = fitted(variant="paper", epochs=2, iterations=None).trained_.settings
+def test_what_is_not_given_is_the_models_own():
+    for y in (None, torch.eye(3)[toy_graph().y]):  # one label per node, then sets of labels
+        kind = {"multi_label": y is not None}
+        own = preset("", "lgdgcn", "ours", **kind) | portfolio("lgdgcn", "ours", **kind)[0]
+        own.pop("normalize_features", None)  # the data say how features are scaled
+        model = LGDClassifier(budget="none", **SMALL | {"epochs": 2})
+        before = model.get_params()
+        used = model.fit(toy_graph(), y).trained_.settings.as_dict()
+        assert used.items() >= {**own, "epochs": 2, "scaling": "auto"}.items()
+        assert model.get_params() == clone(model).get_params() == before
+    paper = fitted(model="lgdgcn-paper", epochs=2).trained_.settings
     assert paper.iterations == Settings().iterations != own["iterations"]
     assert paper.lambda_space == preset("", "lgdgcn", "paper")["lambda_space"]
 
 
-def test_by_default_it_is_ours_with_settings_for_the_labels_it_is_fitted_on():
-    model = LGDClassifier(budget="none", **SMALL | {"epochs": 2})
-    before = model.get_params()
-    for y in (None, torch.eye(3)[toy_graph().y]):  # one label per node, then sets of labels
-        kind = {"multi_label": y is not None}
-        own = preset("", "lgdgcn", "ours", **kind) | portfolio("lgdgcn", "ours", **kind)[0]
-        own["epochs"] = 2
-        own.pop("normalize_features", None)  # the data say how features are scaled
-        assert model.fit(toy_graph(), y).trained_.settings.as_dict().items() >= own.items()
-        assert model.get_params() == clone(model).get_params() == before
-
-
-def test_params_and_clone(model):
-    params = {**LGDClassifier(budget="none").get_params(), **SMALL, "random_state": 3}
-    first = LGDClassifier(budget="none").set_params(**params)
+def test_params_clone_and_set_params(model):
+    params = {**LGDClassifier().get_params(), **SMALL, "random_state": 3}
+    first = LGDClassifier().set_params(**params)
     assert first.get_params() == params
     other = clone(model)
     assert other.get_params() == model.get_params()
     assert not hasattr(other, "trained_")
     with pytest.raises(ValueError, match="lamda"):
         first.set_params(lamda=1)
+    further = LGDClassifier(settings={"tau": 1.0, "k": 3})
+    changed = clone(further).set_params(settings__tau=2.0)
+    assert changed.settings == {"tau": 2.0, "k": 3}
+    assert changed.get_params()["settings__tau"] == 2.0
+    assert further.settings == {"tau": 1.0, "k": 3}
+
+
+def test_a_repr_fits_a_line():
+    assert repr(LGDClassifier()) == "LGDClassifier()"
+    given = {"factors": 2, "settings": {"tau": 0.5}, "graph": toy_graph(), "random_state": 0}
+    text = "LGDClassifier(factors=2, graph=<36 nodes>, settings={'tau': 0.5})"
+    assert repr(LGDClassifier(**given)) == text
+    assert len(repr(LGDClassifier(settings=dict.fromkeys(map(str, range(99)))))) <= 100
 
 
 def test_the_width_follows_the_factors():
@@ -152,33 +195,38 @@ def test_the_width_follows_the_factors():
         model = LGDClassifier(budget="none", factors=3, epochs=2).fit(toy_graph())
     assert model.transform().shape == (36, 3, 21)
     assert model.get_params()["hidden_channels"] is None  # parameters stay as they are
-    with pytest.raises(InputError, match="hidden_channels is 64, which 3 factors do not divide"):
-        LGDClassifier(budget="none", factors=3, hidden_channels=64).fit(toy_graph())
 
 
 def test_numbers_of_numpy_are_numbers():
     params = {"factors": np.int64(2), "lr": np.float32(0.125), "random_state": np.int32(1)}
-    other = fitted(**params, epochs=2)
-    plain = fitted(factors=2, lr=0.125, random_state=1, epochs=2)
+    other = fitted(**params, settings={"input_dropout": np.float64(0.25)}, epochs=2)
+    plain = fitted(factors=2, lr=0.125, random_state=1, settings={"input_dropout": 0.25}, epochs=2)
     assert np.array_equal(other.predict_proba(), plain.predict_proba())
 
 
-@pytest.mark.parametrize(
-    ("params", "words"),
-    [
-        ({"factors": 3}, "hidden_channels is 8, which 3 factors"),
-        ({"lr": -1.0}, "lr is -1.0"),
-        ({"graph": "ann"}, "graph is 'ann'"),
-        ({"random_state": None}, "random_state is None"),
-        ({"device": "gpu"}, "device is 'gpu'"),
-        ({"device": None}, "device is None"),
-    ],
-)
-def test_parameters_are_checked_by_fit(params, words):
-    # not before: clone and grids set anything
-    model = LGDClassifier(budget="none", **SMALL | params)
-    with pytest.raises(InputError, match=words):
-        model.fit(toy_graph())
+# Models and races
+
+
+@pytest.mark.parametrize("method", ["transform", "edge_factors"])
+def test_what_needs_factors_says_so_where_the_model_has_none(method):
+    model = fitted(model="gcn", factors=None, epochs=2)
+    assert (model.factors_, model.predict().shape) == (0, (36,))
+    with pytest.raises(InputError, match=r"the model is GCN, which has no factors; fit model='lgd"):
+        getattr(model, method)()
+
+
+def test_settings_are_chosen_in_a_race_and_training_goes_on_from_there(monkeypatch):
+    monkeypatch.setattr("lgdgcn.search.choose.RUNGS", (2, 4))
+    monkeypatch.setattr("lgdgcn.search.choose.KEPT", {2: (2, 1)})
+    model = LGDClassifier(epochs=6, lr=0.02, budget=3).fit(toy_graph())
+    tried = candidates("", "lgdgcn", {"epochs": 6, "lr": 0.02}, variant="ours", multi_label=False)
+    assert model.trained_.settings in [candidate.settings for candidate in tried[:3]]
+    assert model.choice_.tried == 3
+    assert [row["epoch"] for row in model.history_] == [1, 2, 3, 4, 5, 6]
+    every = LGDClassifier("auto", epochs=2, budget=7).fit(toy_graph())
+    assert {row.candidate.model for row in every.choice_.ranking} == {*FAMILIES}
+    assert every.trained_.name == every.choice_.best.model
+    assert set(every.predict()) <= {0, 1, 2}
 
 
 # What a fitted model says
@@ -391,9 +439,9 @@ def test_no_edges(empty):
     assert np.isfinite(model.predict_proba()).all()
 
 
-@pytest.mark.parametrize("variant", ["paper", "released", "ours"])
+@pytest.mark.parametrize("model", ["lgdgcn-paper", "lgdgcn-released", "lgdgcn"])
 @pytest.mark.parametrize("nodes", [2, 4, 6])
-def test_fewer_nodes_than_neighbours_and_factors(nodes, variant):
+def test_fewer_nodes_than_neighbours_and_factors(nodes, model):
     data = Data(
         x=torch.eye(nodes, 5),
         edge_index=torch.tensor([[0, 1], [1, 0]]),
@@ -401,8 +449,8 @@ def test_fewer_nodes_than_neighbours_and_factors(nodes, variant):
         train_mask=torch.arange(nodes) < 2,
         val_mask=torch.arange(nodes) >= 2,
     )
-    params = {"factors": 8, "hidden_channels": 16, "k": 6, "epochs": 3, "variant": variant}
-    params["latent_graph"] = True
+    params = {"factors": 8, "hidden_channels": 16, "epochs": 3, "model": model}
+    params["settings"] = {"k": 6, "latent_graph": True}
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         model = LGDClassifier(budget="none", **params).fit(data)
@@ -545,7 +593,7 @@ def test_a_fit_that_learned_nothing_says_so():
 def test_a_fit_that_routes_nothing_says_so_once_and_so_does_its_page(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = fitted(variant="paper", tau=1e6, epochs=3)
+        model = fitted(model="lgdgcn-paper", settings={"tau": 1e6}, epochs=3)
     said = [str(one.message) for one in caught if "routing entropy is" in str(one.message)]
     assert len(said) == 1, said
     assert said[0].startswith("routing entropy is 1.0000: every edge is shared")
@@ -553,7 +601,7 @@ def test_a_fit_that_routes_nothing_says_so_once_and_so_does_its_page(tmp_path):
     assert (tmp_path / "page.html").read_text().count("every edge is shared by all") == 1
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted(variant="paper", tau=0.05, epochs=3)
+        fitted(model="lgdgcn-paper", settings={"tau": 0.05}, epochs=3)
     assert not [one for one in caught if "routing" in str(one.message)]
 
 
@@ -621,25 +669,32 @@ def test_a_graph_without_labels_cannot_be_fitted():
 # Saved and loaded
 
 
-def test_round_trip(model, tmp_path):
+@pytest.mark.parametrize("how", ["load", "pickle"])
+def test_round_trip(model, tmp_path, how):
     path = tmp_path / "model.safetensors"
     model.save(str(path))
     loaded = LGDClassifier.load(str(path))
-    given = {name: value for name, value in model.get_params().items() if value is not None}
-    del given["budget"]  # which belongs to a fit
-    assert loaded.get_params().items() >= given.items()
+    if how == "pickle":
+        loaded = pickle.loads(pickle.dumps(model))
+    assert loaded.get_params() == model.get_params()
+    for name in ("history_", "result_", "n_iter_", "factors_", "n_features_in_", "_warnings"):
+        assert getattr(loaded, name) == getattr(model, name)
     data = toy_graph()
     for method in ("predict", "predict_proba", "transform", "edge_factors", "score"):
         assert np.array_equal(getattr(loaded, method)(data), getattr(model, method)(data))
+        with pytest.raises(InputError, match="keeps no graph; give one"):
+            getattr(loaded, method)()
     loaded.save(tmp_path / "again.safetensors")
-    assert (tmp_path / "again.safetensors").read_bytes() == path.read_bytes()
+    (_, meta), (_, again) = (tensor_file.load(file, "model") for file in tmp_path.iterdir())
+    assert meta == again
+    assert np.array_equal(loaded.fit(data).predict_proba(), model.predict_proba())
 
 
 @pytest.mark.parametrize("content", [b"years", b"x" * 10_000, b"\x08" + b"\0" * 7 + b"{}      "])
 def test_only_an_earlier_model_is_replaced(model, tmp_path, content):
     path = tmp_path / "thesis.txt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"thesis\.txt is no model of lgdgcn"):
+    with pytest.raises(InputError, match=r"thesis\.txt is no model of this version of lgdgcn"):
         model.save(path)
     assert path.read_bytes() == content
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
@@ -649,44 +704,41 @@ def test_only_an_earlier_model_is_replaced(model, tmp_path, content):
     assert LGDClassifier.load(path).trained_.name == "lgdgcn"
 
 
-@pytest.mark.parametrize(
-    "method", ["predict", "predict_proba", "transform", "edge_factors", "score"]
-)
-def test_a_loaded_model_keeps_no_graph(model, tmp_path, method):
-    model.save(tmp_path / "m.safetensors")
-    loaded = LGDClassifier.load(tmp_path / "m.safetensors")
-    with pytest.raises(InputError, match="keeps no graph; give one"):
-        getattr(loaded, method)()
+@pytest.mark.parametrize("name", ["gcn", "disengcn", "lgdgcn"])
+def test_the_model_of_a_run_can_be_loaded_and_fitted_again(tmp_path, name):
+    file, data = tmp_path / "model.safetensors", toy_graph()
+    settings = Settings(**SMALL | {"epochs": 2, "variant": "paper"})
+    trained = train_seed(data, settings, name, 0, torch.device("cpu"))[1]
+    trained.save(file)
+    loaded = LGDClassifier.load(file)
+    assert loaded.model == ("lgdgcn-paper" if name == "lgdgcn" else name)
+    expected = loaded.predict_proba(data)
+    assert np.array_equal(loaded.set_params(device="cpu").fit(data).predict_proba(), expected)
 
 
-def test_a_loaded_model_can_be_fitted_again(model, tmp_path):
-    model.save(tmp_path / "m.safetensors")
-    loaded = LGDClassifier.load(tmp_path / "m.safetensors")
-    assert np.array_equal(loaded.fit(toy_graph()).predict_proba(), model.predict_proba())
-
-
-def test_models_of_other_kinds(tmp_path):
-    cpu = torch.device("cpu")
-    data = toy_graph()
-    settings = Settings(**SMALL | {"epochs": 2})
-    for name in ("gcn", "disengcn"):
-        train_seed(data, settings, name, 0, cpu)[1].save(tmp_path / f"{name}.safetensors")
-    with pytest.raises(InputError, match="holds a gcn model"):
-        LGDClassifier.load(tmp_path / "gcn.safetensors")
-    loaded = LGDClassifier.load(tmp_path / "disengcn.safetensors")
-    assert (loaded.space, loaded.diversity, loaded.latent_graph) == (False, False, False)
-    assert loaded.transform(data).shape == (36, 2, 4)
+def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(CheckpointError, match="absent"):
         LGDClassifier.load(tmp_path / "absent.safetensors")
 
 
-def test_settings_are_chosen_from_a_portfolio_and_training_goes_on_from_there(monkeypatch):
-    monkeypatch.setattr("lgdgcn.search.portfolio.ROUNDS", ((2, 2), (4, 1)))
-    model = LGDClassifier(epochs=6, lr=0.02).fit(toy_graph())
-    settings = model.trained_.settings
-    given = {"epochs": 6, "lr": 0.02}
-    tried = candidates("", "lgdgcn", given, variant="ours", multi_label=False)
-    assert settings in [candidate.settings for candidate in tried]
-    assert [row["epoch"] for row in model.history_] == [1, 2, 3, 4, 5, 6]
-    with pytest.raises(InputError, match="budget is 'soon'"):
-        LGDClassifier(budget="soon").fit(toy_graph())
+# Notes and warnings
+
+
+def test_warnings_point_at_the_users_line_and_notes_go_to_the_log(caplog):
+    data = without(toy_graph(), *MASKS)
+    with caplog.at_level(logging.INFO, "lgdgcn"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fitted(data, epochs=3)
+        warnings.warn("mine", LGDNote, stacklevel=1)
+    assert "no split was given" in str(caught[0].message)
+    assert {one.filename for one in caught} == {__file__}
+    assert [one for one in caught if issubclass(one.category, LGDNote)] == caught[-1:]
+    graph = networkx.DiGraph([(0, 1), (1, 2)])
+    with caplog.at_level(logging.INFO, "lgdgcn"):
+        LGDClassifier.from_networkx(graph)
+    assert "the graph is directed: made undirected" in caplog.messages
+    assert model.n_iter_ == len(model.history_) == 3
+
+
+def test_names_of_the_package():
+    assert dir(lgdgcn) == ["LGDClassifier", "LGDConv", "LGDGCN", "__version__", "metrics"]

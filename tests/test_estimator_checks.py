@@ -44,6 +44,7 @@ NOT_APPLICABLE = {
     "check_fit2d_1sample": WORDS,
     "check_fit2d_predict1d": WORDS,
     "check_requires_y_none": WORDS,
+    "check_class_weight_classifiers": "class_weight is None or balanced, no weights by class",
     "check_dtype_object": "features are numbers; a table with text is read by from_pandas",
     "check_classifiers_classes": "-1 is an unlabelled node, as in sklearn.semi_supervised",
     "check_supervised_y_2d": "labels [N, 1] are one label per node, without a warning, as in PyG",

@@ -1,5 +1,7 @@
 """LGDClassifier bound to a graph: nodes by number, scikit-learn's model selection, callbacks."""
 
+import math
+import pickle
 import warnings
 
 import networkx
@@ -12,10 +14,12 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from lgdgcn import LGDClassifier
+from lgdgcn.data import one_split
 from lgdgcn.errors import InputError
 from models.toy import toy_graph
 
 SMALL = {"factors": 2, "hidden_channels": 8, "epochs": 30}
+FEW = SMALL | {"epochs": 2, "budget": "none"}
 NODES = np.arange(36)
 
 pytestmark = pytest.mark.filterwarnings("ignore::lgdgcn.errors.LGDWarning")
@@ -89,12 +93,19 @@ def fitted(data):
     return LGDClassifier(budget="none", **SMALL).fit(data)
 
 
-def test_a_word_is_the_setting():
-    params = SMALL | {"variant": "paper", "epochs": 1}
-    model = LGDClassifier(budget="none", graph="knn", **params)
-    assert model.fit(toy_graph()).trained_.settings.graph == "knn"
-    with pytest.raises(InputError, match="graph is 'ann'"):
-        LGDClassifier(budget="none", graph="ann").fit(toy_graph())
+@pytest.mark.parametrize("names", [[f"n{i}" for i in range(36)], [str(99 - i) for i in range(36)]])
+def test_nodes_go_by_their_ids_where_the_graph_has_some(names):
+    data = toy_graph()
+    data.node_ids = names
+    model = bound(data).fit(names[:30], data.y[:30])
+    assert np.array_equal(model.predict(names[30:]), model.predict()[30:])
+    assert model.predict(np.array([[names[3]]])).shape == (1,)
+    ids = [int(name) for name in names[:3]] if names[0].isdigit() else [0, 1, 2]
+    assert np.array_equal(model.predict(ids), model.predict()[:3])
+    with pytest.raises(InputError, match=r"X names node 'x'; ids of the graph are "):
+        model.predict(["x"])
+    with pytest.raises(InputError, match="X names node 'x', but the graph has no ids"):
+        bound().fit(["x"], [0])
 
 
 # Model selection
@@ -119,7 +130,7 @@ def test_cross_validation_of_names_and_label_sets():
 
 def test_grid_search():
     data = toy_graph()
-    grid = {"lr": [1e-9, 0.02], "hidden_channels": [8]}
+    grid = {"lr": [1e-9, 0.02], "settings__input_dropout": [0.5]}
     search = GridSearchCV(bound(data, epochs=40), grid, cv=2, error_score="raise")
     search.fit(NODES[:27], data.y.numpy()[:27])
     assert search.best_params_["lr"] == 0.02
@@ -128,8 +139,17 @@ def test_grid_search():
     assert search.n_features_in_ == 12
 
 
+def test_a_pickle_keeps_the_graph_it_is_bound_to(parts):
+    _, test, model = parts
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(test), model.predict(test))
+    assert again.score(test, toy_graph().y[test]) == model.score(test, toy_graph().y[test])
+    with pytest.raises(InputError, match="no labels to score"):
+        again.score(test)
+
+
 def test_clones_share_the_graph():
-    model = bound(split=2, verbose=3)
+    model = bound(verbose=3)
     other = clone(model)
     assert other.graph is model.graph
     assert other.get_params() == model.get_params()
@@ -151,30 +171,50 @@ def test_features_and_edges_apart():
     assert model.score(data.x, data.y, edge_index=data.edge_index) == model.score(plain)
 
 
-def test_the_split_is_chosen_by_number():
+def test_one_of_several_splits_is_taken_before():
     data = toy_graph()
     for mask in ("train_mask", "val_mask", "test_mask"):
         data[mask] = torch.stack([torch.zeros(36, dtype=torch.bool), data[mask]], dim=1)
-    model = LGDClassifier(budget="none", split=1, **SMALL).fit(data)
+    with pytest.raises(InputError, match=r"shape \[36, 2\]; .* lgdgcn\.data\.one_split"):
+        fitted(data)
+    model = fitted(one_split(data, 1))
     assert np.array_equal(model.predict_proba(), fitted(toy_graph()).predict_proba())
-    assert model.score() == model.score(data) == fitted(toy_graph()).score()
+    assert np.array_equal(model.predict(data), model.predict())  # which needs no split
     with pytest.raises(InputError, match="split is 2; train_mask has 2 splits, 0 to 1"):
-        LGDClassifier(budget="none", split=2, **SMALL).fit(data)
-    with pytest.raises(
-        InputError, match=r"split is 1, but the graph has no masks of shape \[N, sp"
-    ):
-        LGDClassifier(budget="none", split=1, **SMALL).fit(toy_graph())
-    assert model.score(toy_graph()) == model.score()
+        one_split(data, 2)
 
 
 def test_a_networkx_graph():
     graph = networkx.Graph(toy_graph().edge_index.t().tolist())
     for node, (x, y) in enumerate(zip(toy_graph().x.tolist(), toy_graph().y.tolist(), strict=True)):
         graph.add_node(node, x=x, kind="abc"[y])
-    model = LGDClassifier.from_networkx(graph, label="kind", **SMALL).fit()
+    model = LGDClassifier.from_networkx(graph, label="kind", budget="none", **SMALL).fit()
     assert list(model.classes_) == ["a", "b", "c"]
     assert model.score() > 0.5
-    assert model.graph.feature_names[:2] == ["x_0", "x_1"]
+    assert list(model.feature_names_in_[:2]) == ["x_0", "x_1"]
+    places = [list(graph).index(node) for node in (3, 7)]
+    assert np.array_equal(model.predict([3, 7]), model.predict()[places])
+
+
+@pytest.mark.parametrize("blank", [None, math.nan, np.float32("nan")])
+def test_labels_of_nan_are_no_labels(blank):
+    pandas = pytest.importorskip("pandas")
+    data = toy_graph()
+    labels = ["abc"[y] if i % 4 else blank for i, y in enumerate(data.y)]
+    graph = networkx.Graph(data.edge_index.t().tolist())
+    nodes = pandas.DataFrame(data.x.numpy()).rename(columns="f{}".format).assign(label=labels)
+    edges = pandas.DataFrame(data.edge_index.t().numpy())
+    for node, (x, label) in enumerate(zip(data.x.tolist(), labels, strict=True)):
+        graph.add_node(node, x=x, label=label)
+    own = Data(x=data.x, edge_index=data.edge_index)
+    for model in (
+        LGDClassifier.from_networkx(graph, **FEW).fit(),
+        LGDClassifier.from_pandas(nodes, edges, **FEW).fit(),
+        LGDClassifier(**FEW).fit(own, labels),
+        LGDClassifier(**FEW).fit(own, nodes["label"]),
+    ):
+        assert list(model.classes_) == ["a", "b", "c"]
+        assert int((model._graph.y < 0).sum()) == 9
 
 
 def test_tables_of_pandas():
@@ -182,7 +222,7 @@ def test_tables_of_pandas():
     data = toy_graph()
     nodes = pandas.DataFrame(data.x.numpy()).rename(columns="f{}".format).assign(kind=data.y)
     edges = pandas.DataFrame(data.edge_index.t().numpy())
-    model = LGDClassifier.from_pandas(nodes, edges, label="kind", **SMALL).fit()
+    model = LGDClassifier.from_pandas(nodes, edges, label="kind", budget="none", **SMALL).fit()
     plain = Data(x=data.x, edge_index=data.edge_index, y=data.y)
     assert np.array_equal(model.predict_proba(), fitted(plain).predict_proba())
 

@@ -19,6 +19,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 _HOMES = {"LGDClassifier": "estimator", "LGDGCN": "models", "LGDConv": "nn"}
 
 
+def __dir__() -> list[str]:
+    """The public names and no others."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that the command line starts at once."""
     from importlib import import_module

@@ -1,26 +1,25 @@
 """LGD-GCN with scikit-learn's manners."""
 
-import dataclasses
 import difflib
+import functools
 import inspect
 import json
 import math
 import warnings
-from collections.abc import Sequence
-from copy import copy
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn import tensor_file
 from lgdgcn.config import (
     AUTO,
     Settings,
@@ -28,34 +27,36 @@ from lgdgcn.config import (
     check_belongs,
     check_used,
     check_value,
-    default_variant,
+    model_and_variant,
+    model_name,
     preset,
-    resolve,
     with_fitting_width,
 )
 from lgdgcn.data.in_memory import (
+    MASKS,
+    edge_rows,
     from_networkx,
     from_pandas,
     graph_to_fit,
     node_numbers,
-    one_split,
     without,
 )
 from lgdgcn.data.labels import IDENTIFIER, is_labelled
 from lgdgcn.data.validate import canonical
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import CheckpointError, InputError, LGDWarning
+from lgdgcn.messages import said_to_caller
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS
-from lgdgcn.runs.fit import fit
+from lgdgcn.nn import Disentangled
+from lgdgcn.runs.fit import SeedResult, fit
 from lgdgcn.runtime import select_device
-from lgdgcn.search.candidates import candidates, seconds_of
-from lgdgcn.search.factors import FOUND, find_factors
-from lgdgcn.search.portfolio import Candidate, choose_settings
+from lgdgcn.search.candidates import candidates, candidates_of_all, seconds_of
+from lgdgcn.search.choose import choose
+from lgdgcn.search.race import Candidate
 from lgdgcn.storage import check_target, write_text
-from lgdgcn.tensor_file import refuse_foreign
 from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
-from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.trained import MODEL, TrainedModel
 from lgdgcn.training import Epoch
 
 if TYPE_CHECKING:
@@ -64,27 +65,48 @@ if TYPE_CHECKING:
 
 __all__ = ["LGDClassifier"]
 
-
-# The settings of LGD-GCN. Only a training that writes to a run folder has checkpoints.
-_SETTINGS = [
-    field.name
-    for field in dataclasses.fields(Settings)
-    if belongs(field.name, "lgdgcn") and field.name != "checkpoint_every"
-]
-_OWN = {
-    "split": 0,
-    "random_state": 0,
-    "device": "auto",
-    "verbose": 0,
-    "callbacks": (),
-    "budget": None,
-}
-_DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(_SETTINGS),
-    "variant": default_variant("lgdgcn"),
-    **_OWN,
-}
 _ALL = slice(None)  # all nodes
+_NAMED = (  # parameters that are settings of the same name
+    *("factors", "hidden_channels", "num_layers", "dropout"),
+    *("lr", "weight_decay", "epochs", "patience"),
+)
+_SETTINGS = {field.name for field in fields(Settings)}
+_NOT_SAVED = ("graph", "callbacks", "device")
+_KNOWN_AS = {  # words of other libraries
+    **dict.fromkeys(("learning_rate", "learning_rate_init"), "lr"),
+    **dict.fromkeys(("max_iter", "n_epochs", "num_epochs"), "epochs"),
+    **dict.fromkeys(("hidden_dim", "hidden_size", "hidden_layer_sizes"), "hidden_channels"),
+    **dict.fromkeys(("n_factors", "num_factors", "n_components"), "factors"),
+    **{"seed": "random_state", "n_layers": "num_layers", "class_weights": "class_weight"},
+    **{"variant": "model", "l2": "weight_decay", "early_stopping": "patience"},
+}
+
+
+_P = ParamSpec("_P")
+
+
+def _names_what_is_meant(init: Callable[_P, None]) -> Callable[_P, None]:
+    """Let a parameter that is not there name the one that is."""
+    known = [*inspect.signature(init).parameters][1:]
+
+    @functools.wraps(init)
+    def checked(*args: _P.args, **params: _P.kwargs) -> None:
+        for name in params:
+            if name not in known:
+                raise TypeError(f"LGDClassifier has no parameter {name!r}; {_hint(name, known)}")
+        init(*args, **params)
+
+    return checked
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    if name in _SETTINGS and name not in _KNOWN_AS:
+        return f"it is one of the settings: LGDClassifier(settings={{{name!r}: ...}})"
+    close = difflib.get_close_matches(name, [*known, *_SETTINGS, *_KNOWN_AS], n=1)
+    meant = _KNOWN_AS.get(name) or (_KNOWN_AS.get(close[0], close[0]) if close else None)
+    if meant in _SETTINGS and meant not in known:
+        return f"did you mean settings={{{meant!r}: ...}}?"
+    return f"did you mean {meant}?" if meant else f"it has {', '.join(known)}"
 
 
 class LGDClassifier(ClassifierMixin, BaseEstimator):
@@ -95,74 +117,140 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     ``fit(x, y, edge_index=edge_index)``. Methods that take a graph use the fitted one by default.
 
     Bound to a graph, ``LGDClassifier(graph=data)``, it can be fitted on some of its nodes,
-    ``fit(nodes, y)``, and asked about others, ``predict(nodes)``: so scikit-learn's model selection
-    works on node numbers. All edges and features are seen, labels only of the nodes to fit, of
-    which a fifth chooses the epoch to keep.
+    ``fit(nodes, y)``, and asked about others, ``predict(nodes)``, by number or, where the graph has
+    ``node_ids``, by id: so scikit-learn's model selection works. All edges and features are seen,
+    labels only of the nodes to fit, of which a fifth chooses the epoch to keep.
 
     Nodes that were not there in training are predicted in the same way as all others: with a graph
     that has them, ``predict(grown)``, or one of quite other nodes. It needs the feature columns of
     training; nothing is trained again.
 
-    Parameters that are ``None`` have the variant's own value: for ``"ours"``, the default, that
-    of its shipped preset for one label per node or for sets of labels, whichever ``y`` holds; for
-    ``"paper"`` and ``"released"`` the default of the setting, but for ``lambda_space`` of
-    ``"paper"``, which is small. What is given must have an effect: a setting of another variant, or
-    of a part that is switched off, is refused by :meth:`fit`.
-
     Args:
-        **params: Settings of LGD-GCN, such as ``factors``, ``hidden_channels``, ``variant`` or
-            ``lr``; ``lgdgcn settings`` lists them with their meaning. Besides:
-
-            * ``graph``: The graph to fit, where :meth:`fit` is not given one. (A word, ``"knn"`` or
-              ``"cknn"``, is the setting of that name.)
-            * ``split``: Which split to use where masks have shape ``[N, splits]``.
-            * ``random_state``: The seed of weights, dropout and held-back nodes.
-            * ``device``: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-            * ``verbose``: A line is printed every so many epochs; 0 for none.
-            * ``budget``: Most time to choose from a portfolio of settings on validation, such as
-              ``"30s"`` or ``"5m"``, by default ``"1m"``; ``"none"`` takes the first. What is given
-              here is kept by all, and only ``"ours"`` has a portfolio.
-            * ``callbacks``: Functions that are called after every epoch with an
-              :class:`~lgdgcn.train.population.EpochReport`.
+        model: ``"lgdgcn"``, ``"lgdgcn-paper"``, ``"gcn"`` and others, as ``lgdgcn train --model``
+            has them. ``"auto"`` races all of them on validation and keeps the best; what needs
+            factors then works if the winner has some.
+        factors: Number of factors, or ``"auto"`` to find it. ``None``, here and for others below,
+            is what the model's shipped settings say, or what the race finds.
+        hidden_channels: Size of a layer's output, all factors together.
+        num_layers: Number of layers.
+        dropout: Dropout after every layer.
+        lr: Learning rate of Adam.
+        weight_decay: Weight decay.
+        epochs: Most epochs.
+        patience: Epochs without a better validation score after which training ends.
+        batch_size: Nodes of a step, 0 for all.
+        metric: The score that chooses the epoch and that :meth:`score` returns.
+        budget: How many sets of settings are tried on validation: a number, ``"none"`` to take
+            the first; ``None`` for all of the portfolio.
+        time_limit: Most time to try them, such as ``"5m"``; the choice then depends on the machine.
+        class_weight: ``"balanced"`` lets rare classes count more.
+        settings: Further settings by name, such as ``{"tau": 0.5}``; ``lgdgcn settings`` lists
+            them. Also set by ``set_params(settings__tau=0.5)``.
+        graph: The graph to fit, where :meth:`fit` is not given one.
+        random_state: The seed of weights, dropout and held-back nodes.
+        device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        verbose: A line is printed every so many epochs; 0 for none.
+        callbacks: Functions that are called after every epoch with an
+            :class:`~lgdgcn.training.Epoch`.
 
     Attributes:
         classes_: Original class or label names.
+        choice_: What the race found, with its ``ranking``.
         edge_types_: Names of the columns of :meth:`predict_edges`.
-        factors_: Number of factors, which ``factors="auto"`` finds.
+        factors_: Number of factors.
+        feature_names_in_: Names of the features, where the graph has them.
         history_: Losses and validation scores of every epoch.
         n_features_in_: Number of features.
+        n_iter_: Number of epochs.
         result_: Scores of the fit, a :class:`~lgdgcn.runs.fit.SeedResult`.
 
     Example:
         >>> from lgdgcn.data import synthetic_graph
         >>> graph = synthetic_graph(factors=2, nodes=60, classes=3, average_degree=10)
-        >>> model = LGDClassifier(factors=2, hidden_channels=8, epochs=5).fit(graph)
+        >>> model = LGDClassifier(factors=2, hidden_channels=8, epochs=5, budget=1).fit(graph)
         >>> model.transform().shape
         (60, 2, 4)
         >>> model.predict([3, 5]).shape  # the label sets of two nodes
         (2, 6)
     """
 
-    def __init__(self, **params: Any) -> None:
-        for name in params.keys() - _DEFAULTS.keys():
-            close = difflib.get_close_matches(name, _DEFAULTS, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise TypeError(f"LGDClassifier() has no parameter {name!r}{hint}")
-        for name, default in _DEFAULTS.items():
-            setattr(self, name, params.get(name, default))
+    @_names_what_is_meant
+    def __init__(
+        self,
+        model: str = "lgdgcn",
+        *,
+        factors: int | str | None = None,
+        hidden_channels: int | None = None,
+        num_layers: int | None = None,
+        dropout: float | None = None,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        batch_size: int = 0,
+        metric: str = AUTO,
+        budget: int | str | None = None,
+        time_limit: str | None = None,
+        class_weight: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        graph: Data | None = None,
+        random_state: int = 0,
+        device: str = "auto",
+        verbose: int = 0,
+        callbacks: Sequence[Callable[[Epoch], object]] = (),
+    ) -> None:
+        self.model = model
+        self.factors = factors
+        self.hidden_channels = hidden_channels
+        self.num_layers = num_layers
+        self.dropout = dropout
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.metric = metric
+        self.budget = budget
+        self.time_limit = time_limit
+        self.class_weight = class_weight
+        self.settings = settings
+        self.graph = graph
+        self.random_state = random_state
+        self.device = device
+        self.verbose = verbose
+        self.callbacks = callbacks
 
-    # scikit-learn, editors and help() read the parameters and their defaults off this.
-    __init__.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
-        + [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)
-            for name, default in _DEFAULTS.items()
+    # scikit-learn's manners
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return all parameters; ``deep`` also each of ``settings``, as ``settings__tau``."""
+        params: dict[str, Any] = super().get_params(deep=False)
+        if deep and isinstance(self.settings, Mapping):
+            params |= {f"settings__{name}": value for name, value in self.settings.items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of ``settings`` as ``settings__tau``."""
+        start = "settings__"
+        further = {k.removeprefix(start): v for k, v in params.items() if k.startswith(start)}
+        super().set_params(**{k: v for k, v in params.items() if not k.startswith(start)})
+        if further:
+            self.settings = {**(self.settings or {}), **further}
+        return self
+
+    def __repr__(self, N_CHAR_MAX: int = 100) -> str:
+        usual = inspect.signature(type(self)).parameters
+        shown = [
+            f"{k}=<{v.num_nodes} nodes>" if isinstance(v, Data) else f"{k}={v!r}"
+            for k, v in self.get_params(deep=False).items()
+            if v is not usual[k].default and repr(v) != repr(usual[k].default)
         ]
-    )
+        text = f"{type(self).__name__}({', '.join(shown)})"
+        return text if len(text) <= N_CHAR_MAX else f"{text[: N_CHAR_MAX - 4]}...)"
 
     def __sklearn_clone__(self) -> Self:
         """Copy the parameters, but not the graph, which no method changes."""
-        return type(self)(**self.get_params())
+        return type(self)(**self.get_params(deep=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -170,12 +258,19 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle keeps: as :meth:`save` all but the graph that was fitted."""
+        state: dict[str, Any] = super().__getstate__()
+        of_graph = ("_graph", "_given_edges", "_reasons", "choice_")
+        return {name: value for name, value in state.items() if name not in of_graph}
+
     @classmethod
     def from_networkx(
         cls, graph: Any, label: str = "label", *, words: Sequence[str] = (), **params: Any
     ) -> Self:
         """Bind to a ``networkx`` graph; see :func:`~lgdgcn.data.in_memory.from_networkx`."""
-        return cls(graph=from_networkx(graph, label, words=words), **params)
+        with said_to_caller():
+            return cls(graph=from_networkx(graph, label, words=words), **params)
 
     @classmethod
     def from_pandas(
@@ -190,68 +285,99 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         **params: Any,
     ) -> Self:
         """Bind to two tables; see :func:`~lgdgcn.data.in_memory.from_pandas`."""
-        graph = from_pandas(nodes, edges, label, id=id, ignore=ignore, words=words)
-        return cls(graph=graph, **params)
+        with said_to_caller():
+            graph = from_pandas(nodes, edges, label, id=id, ignore=ignore, words=words)
+            return cls(graph=graph, **params)
+
+    # Fitting
 
     def fit(self, X: Any = None, y: Any = None, *, edge_index: Any = None) -> Self:
         """Train.
 
         Args:
-            X: A graph; by default ``graph``, or numbers of those of its nodes to train on. Or
-                features ``[N, d]`` together with ``edge_index``.
-            y: Labels of what ``X`` names; the graph's own by default.
+            X: A graph; by default ``graph``, or numbers or ids of those of its nodes to train on.
+                Or features ``[N, d]`` together with ``edge_index``.
+            y: Labels of what ``X`` names; the graph's own by default. -1, NaN and ``None`` are
+                nodes without a label.
             edge_index: The edges ``[2, E]`` between the nodes whose features are ``X``.
         """
-        given = {  # a grid search hands over numpy's numbers
-            key: value.item() if isinstance(value, np.generic) else value
-            for key, value in self.get_params().items()
-        }
-        own = {name: given.pop(name) for name in _OWN}
-        bound = None if isinstance(given["graph"], str) else given.pop("graph")
-        given = {key: value for key, value in given.items() if value is not None}
-        variant = given.setdefault("variant", default_variant("lgdgcn"))
+        with said_to_caller():
+            seed, device = _plain(self.random_state), select_device(self.device)
+            if type(seed) is not int:
+                raise InputError(f"random_state is {seed!r}; it must be a whole number")
+            given = self._given()
+            data = graph_to_fit(X, y, edge_index, self.graph, seed)
+            graph = canonical(data, require_labels=True)
+            tried = self._tried(given, multi_label=graph.y.dim() == 2)
+            limit = None if self.time_limit is None else seconds_of(self.time_limit)
+            self.choice_ = choose(tried, graph, device, seed=seed, seconds=limit)
+            best, self.history_ = self.choice_.best, [*self.choice_.log]
+            (self.result_,), self.trained_ = fit(
+                lambda _: graph,
+                best.settings,
+                best.model,
+                [seed],
+                device,
+                on_epoch=self._on_epoch,
+                begun=self.choice_.state,
+            )
+            self._graph, self._given_edges = graph, data.edge_index
+            self._reasons: EdgeReasons | None = None
+            self._set_learned()
+            output = self.trained_(graph)
+            factors = output.layers[-1].edge_factors if output.layers else None
+            of_factors = (
+                routing_warning(factors, best.settings),
+                usage_warning(self.trained_, output),
+            )
+            self._warnings = [*self.result_.warnings, *filter(None, of_factors)]
+            for warning in self._warnings:
+                if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
+                    warnings.warn(warning, LGDWarning, stacklevel=2)
+        return self
+
+    def _given(self) -> dict[str, Any]:
+        """The settings that are given, checked one by one."""
+        if self.class_weight not in (None, "balanced"):
+            raise InputError(f"class_weight is {self.class_weight!r}; use 'balanced' or None")
+        given = {name: getattr(self, name) for name in _NAMED}
+        given |= {"batch_size": self.batch_size or None, "class_weights": self.class_weight}
+        given |= {"metric": None if self.metric == AUTO else self.metric}
+        given = {name: _plain(value) for name, value in given.items() if value is not None}
+        for name, value in (self.settings or {}).items():
+            if name in given or name in ("variant", "checkpoint_every"):
+                why = "is given as a parameter, too" if name in given else "has no effect here"
+                why = "is a part of model, such as 'lgdgcn-paper'" if name == "variant" else why
+                raise InputError(f"settings: {name} {why}; leave it out of settings")
+            given[name] = _plain(value)
         for name, value in given.items():
             check_value(name, value)
-        check_belongs(given, "lgdgcn", variant)
-        seed, device = own["random_state"], select_device(own["device"])
-        if type(seed) is not int:
-            raise InputError(f"random_state is {seed!r}; it must be a whole number")
-        data = graph_to_fit(X, y, edge_index, bound, own["split"], seed)
-        graph = canonical(data, require_labels=True)
-        multi_label = graph.y.dim() == 2
-        shipped = preset("", "lgdgcn", variant, multi_label=multi_label)
-        given = with_fitting_width(shipped, given)
-        tried = candidates("", "lgdgcn", given, variant=variant, multi_label=multi_label)
-        limit = seconds_of(own["budget"])
-        if limit is None:
-            tried = tried[:1]
-        elif own["budget"] is not None and len(tried) == 1:
+        return given
+
+    def _tried(self, given: dict[str, Any], *, multi_label: bool) -> list[Candidate]:
+        """What takes part in the race; a single one is trained as it is."""
+        name, variant = model_and_variant("lgdgcn" if self.model == AUTO else self.model)
+        shipped = preset("", name, variant, multi_label=multi_label)
+        if "factors" in given:
+            given = with_fitting_width(shipped, given)
+        if self.model == AUTO:
+            tried = candidates_of_all("", given, multi_label=multi_label)
+        else:
+            check_belongs(given, name, variant)
+            tried = candidates("", name, given, variant=variant, multi_label=multi_label)
+        budget = _plain(self.budget)
+        most = 1 if budget == "none" else len(tried) if budget is None else budget
+        if type(most) is not int or not 1 <= most <= len(tried):
             raise InputError(
-                f"budget is {own['budget']!r}, but there is one set of settings for variant = "
-                f"{variant}, and nothing to choose; leave it out"
+                f"budget is {budget!r}; there are {len(tried)} sets of settings to try: give a "
+                "number up to that, 'none' for the first, or None for all"
             )
-        check_used(given, [one.settings for one in tried], "lgdgcn", multi_label=multi_label)
-        settings, _ = find_factors(tried[0].settings, graph, "lgdgcn", seed, device)
-        is_found = tried[0].settings.factors == AUTO
-        sizes = {k: v for k, v in settings.as_dict().items() if k in FOUND and is_found}
-        self.history_: list[dict[str, float | None]] = []
-        begun = None
-        if limit is not None and len(tried) > 1:
-            tried = [Candidate("lgdgcn", resolve(one.settings.as_dict(), sizes)) for one in tried]
-            choice = choose_settings(tried, graph, device, seed=seed, seconds=limit)
-            settings, begun = choice.best.settings, choice.state
-            self.history_ = [*choice.log]
-        follow: dict[str, Any] = {"on_epoch": self._on_epoch, "begun": begun}
-        results, self.trained_ = fit(lambda _: graph, settings, "lgdgcn", [seed], device, **follow)
-        self.result_ = results[0]
-        self._warnings = [*self.result_.warnings, *_factor_warnings(self.trained_, graph)]
-        for warning in self._warnings:
-            if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
-                warnings.warn(warning, LGDWarning, stacklevel=2)
-        self._set_learned()
-        self._graph, self._given_edges = graph, data.edge_index
-        self._reasons: EdgeReasons | None = None
-        return self
+        tried = tried[:most]
+        if self.time_limit is not None and len(tried) == 1:
+            raise InputError("time_limit ends a search, and one set of settings needs none")
+        if self.model != AUTO:
+            check_used(given, [one.settings for one in tried], name, multi_label=multi_label)
+        return tried
 
     def _on_epoch(self, report: Epoch) -> None:
         epoch = report.state.epoch
@@ -265,19 +391,28 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             callback(report)
 
     def _set_learned(self) -> None:
-        self.classes_ = np.asarray(self.trained_.classes)
-        self.factors_ = self.trained_.settings.num_factors
-        self.n_features_in_ = self.trained_.in_channels
+        trained = self.trained_
+        self.classes_ = np.asarray(trained.classes)
+        self.n_features_in_ = trained.in_channels
+        self.factors_ = trained.settings.num_factors if trained.model.num_factors else 0
+        if trained.feature_names is not None:
+            self.feature_names_in_ = np.asarray(trained.feature_names, dtype=object)
+        if hasattr(self, "result_"):
+            self.n_iter_ = self.result_.epochs
+
+    # What a fitted model says
 
     def predict(self, X: Any = None, *, edge_index: Any = None) -> npt.NDArray[Any]:
         """Return the class of every node, or a 0/1 label matrix ``[N, L]``.
 
         Args:
-            X: A graph, whose nodes may be new; by default the fitted one, or numbers of some of
-                its nodes. Or features ``[N, d]`` together with ``edge_index``.
+            X: A graph, whose nodes may be new; by default the fitted one, or numbers or ids of some
+                of its nodes. Or features ``[N, d]`` together with ``edge_index``.
             edge_index: The edges ``[2, E]`` between the nodes whose features are ``X``.
         """
-        predicted = self._trained.task.predict(self._logits(X, edge_index)).cpu().numpy()
+        with said_to_caller():
+            graph, nodes = self._read(X, edge_index)
+            predicted = self._trained.task.predict(self._trained(graph).logits.cpu()[nodes]).numpy()
         if self._trained.task.multi_label:
             return predicted.astype(np.int64)
         return np.asarray(self.classes_[predicted])
@@ -286,13 +421,17 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any = None, *, edge_index: Any = None
     ) -> npt.NDArray[np.floating[Any]]:
         """Return the probability of every class or label, ``[N, C]``; see :meth:`predict`."""
-        logits = self._logits(X, edge_index)
-        return self._trained.task.probabilities(logits).cpu().numpy()
+        with said_to_caller():
+            graph, nodes = self._read(X, edge_index)
+            return self._trained.task.probabilities(
+                self._trained(graph).logits.cpu()[nodes]
+            ).numpy()
 
     def transform(self, X: Any = None, *, edge_index: Any = None) -> npt.NDArray[np.floating[Any]]:
         """Return the units of the last layer, ``[N, M, d]``; see :meth:`predict`."""
-        graph, nodes = self._read(X, edge_index)
-        return self._trained(graph).layers[-1].units.cpu()[nodes].numpy()
+        with said_to_caller():
+            graph, nodes = self._read(X, edge_index)
+            return self._last_layer(graph).units.cpu()[nodes].numpy()
 
     def edge_factors(self, data: Data | None = None) -> npt.NDArray[np.floating[Any]]:
         """Return the probability that each factor explains each edge, ``[E, M]``.
@@ -300,10 +439,18 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         Rows follow the graph's own ``edge_index`` as it was given; self loops, which are not
         routed, are NaN.
         """
-        graph, _ = self._read(data if data is None else without(data), None)
+        with said_to_caller():
+            graph, _ = self._read(data if data is None else without(data), None)
+            factors = self._last_layer(graph).edge_factors.cpu()
         wanted = self._given_edges if data is None else data.edge_index
-        factors = self._trained(graph).layers[-1].edge_factors.cpu()
-        return _rows_of(graph.edge_index, factors, wanted, graph.x.size(0)).numpy()
+        return edge_rows(graph, factors, wanted).numpy()
+
+    def _last_layer(self, graph: Data) -> Disentangled:
+        output = self._trained(graph)
+        if not output.layers:
+            title = MODELS[self._trained.name].title
+            raise InputError(f"the model is {title}, which has no factors; fit model='lgdgcn'")
+        return output.layers[-1]
 
     @property
     def edge_types_(self) -> list[str]:
@@ -320,22 +467,20 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
         Rows follow the graph's own ``edge_index`` as it was given; self loops are NaN.
         """
-        reasons = self._edge_reasons
-        graph, wanted = self._graph, self._given_edges
-        rows = _rows_of(graph.edge_index, reasons.probability, wanted, graph.x.size(0))
-        return rows.numpy()
+        probability = self._edge_reasons.probability
+        return edge_rows(self._graph, probability, self._given_edges).numpy()
 
     @property
     def _edge_reasons(self) -> "EdgeReasons":
-        _ = self._trained  # unfitted models say so before anything else
-        if not hasattr(self, "_graph"):
-            raise InputError("a loaded model keeps no graph, nor the types of its edges; call fit")
         graph, _ = self._read(None, None)
         if self._reasons is None:
             from lgdgcn.edges import fit_graph
             from lgdgcn.edges.of_graph import known_types
 
-            reasons = fit_graph(_without_test_labels(graph), seed=int(self.random_state))
+            known = without(graph)
+            if graph.y.dim() == 1:  # labels of test nodes have no part in it; sets of labels none
+                known.y = graph.y.where(graph.train_mask | graph.val_mask, -1)
+            reasons = fit_graph(known, seed=int(self.random_state))
             types = known_types(graph)
             self._reasons = reasons if types is None else reasons.with_known(types)
         return self._reasons
@@ -344,31 +489,28 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         """Measure how well factors are told apart, as ``lgdgcn measure`` does: a row each."""
         from lgdgcn.metrics.controls import measure
 
-        return measure(self._trained, self._labelled(data))
+        with said_to_caller():
+            return measure(self._trained, self._labelled(data))
 
     def explore(self, path: str | Path, data: Data | None = None) -> None:
-        """Write one HTML page to walk through the graph and its factors.
-
-        Args:
-            path: The file, such as ``page.html``.
-            data: A graph; the fitted one by default.
-        """
+        """Write one HTML page to walk through the graph, the fitted one or another."""
         from lgdgcn.explorer.page import to_page
         from lgdgcn.explorer.payload import check_size, payload
 
-        target, graph = check_target(Path(path)), self._labelled(data)
-        check_size(self._trained, graph)
-        result = getattr(self, "result_", None)
-        content = payload(
-            self._trained,
-            graph,
-            dataset=str(graph.get("name") or "graph"),
-            log=[json.dumps({"seed": 0, **row}) for row in getattr(self, "history_", [])],
-            scores={"validation": result.val, "test": result.test} if result else {},
-            measures=[dict(row) for row in self.measure(data)],
-            warnings=getattr(self, "_warnings", ()),
-        )
-        write_text(target, to_page(content))
+        with said_to_caller():
+            target, graph = check_target(Path(path)), self._labelled(data)
+            check_size(self._trained, graph)
+            result = getattr(self, "result_", None)
+            content = payload(
+                self._trained,
+                graph,
+                dataset=str(graph.get("name") or "graph"),
+                log=[json.dumps({"seed": 0, **row}) for row in getattr(self, "history_", [])],
+                scores={"validation": result.val, "test": result.test} if result else {},
+                measures=[dict(row) for row in self.measure(data)],
+                warnings=getattr(self, "_warnings", ()),
+            )
+            write_text(target, to_page(content))
 
     def score(self, X: Any = None, y: Any = None, *, edge_index: Any = None) -> float:
         """The score ``metric`` on the test nodes, or the usual one on the nodes that are named.
@@ -379,64 +521,85 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         ``val_mask`` name, and warns where there are none.
 
         Args:
-            X: A graph, node numbers or features, as for :meth:`predict`.
+            X: A graph, nodes or features, as for :meth:`predict`.
             y: Labels instead of the graph's own.
             edge_index: The edges ``[2, E]`` between the nodes whose features are ``X``.
         """
-        trained = self._trained
-        if edge_index is not None:
-            X = Data(x=X, edge_index=edge_index)
-        graph, nodes = self._read(X, None)
-        if nodes is not _ALL:
-            return self._score_nodes(graph, nodes, y)
-        given = graph if X is None else X
-        if y is not None:
-            given = without(given, "y", "classes")
-            given.y = y
-        elif X is not None and X.y is None:
-            raise InputError("the graph has no labels to score; give y")
-        labelled = canonical(one_split(given, self.split), require_labels=False)
-        truth = renumbered(labelled.y, labelled.classes, trained)
-        if not is_labelled(truth).any():
-            raise InputError("the graph has no labelled nodes to score")
-        mask = unseen_nodes(labelled, truth, getattr(self, "_graph", None))
-        value = next(iter(trained.task.scores(trained(graph).logits.cpu(), truth, mask).values()))
+        with said_to_caller():
+            trained = self._trained
+            if edge_index is not None:
+                X = Data(x=X, edge_index=edge_index)
+            graph, nodes = self._read(X, None)
+            if nodes is not _ALL:
+                return self._score_nodes(graph, nodes, X, y)
+            given = graph if X is None else X
+            if y is not None:
+                given = without(given, "y", "classes")
+                given.y = y
+            elif X is not None and X.y is None:
+                raise InputError("the graph has no labels to score; give y")
+            labelled = canonical(given, require_labels=False)
+            truth = renumbered(labelled.y, labelled.classes, trained)
+            if not is_labelled(truth).any():
+                raise InputError("the graph has no labelled nodes to score")
+            mask = unseen_nodes(labelled, truth, getattr(self, "_graph", None))
+            scores = trained.task.scores(trained(graph).logits.cpu(), truth, mask)
+        value = next(iter(scores.values()))
         assert value is not None
         return value
 
-    def _score_nodes(self, graph: Data, nodes: Tensor, y: Any) -> float:
+    def _score_nodes(self, graph: Data, nodes: Tensor, X: Any, y: Any) -> float:
         """Compare predictions with labels as scikit-learn does: an unknown class is an error."""
-        predicted = self.predict(nodes)
+        predicted = self.predict(X)
         if y is None:
+            if not is_labelled(graph.y[nodes]).all():
+                raise InputError("some of the nodes have no labels to score; give y")
             y = graph.y[nodes].numpy()
             y = y if self._trained.task.multi_label else self.classes_[y]
         if self._trained.task.multi_label:
             return float(f1_score(y, predicted, average="micro", zero_division=0))
         return float(accuracy_score(y, predicted))
 
+    # Files
+
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one safetensors file (and its checksum).
+        """Write the fitted model to one safetensors file, all but its graph.
 
         An earlier model of that name is replaced, any other file is not.
         """
         trained = self._trained
-        refuse_foreign(Path(path))
-        trained.save(Path(path))
+        tensor_file.refuse_foreign(Path(path))
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_SAVED}
+        params["settings"] = {k: _plain(v) for k, v in (self.settings or {}).items()} or None
+        about: dict[str, Any] = {"params": {k: _plain(v) for k, v in params.items()}}
+        if hasattr(self, "result_"):
+            about |= {"history": self.history_, "result": asdict(self.result_)}
+            about |= {"warnings": self._warnings}
+        meta = {**trained.describe(), "estimator": about}
+        tensor_file.save(Path(path), trained.model.state_dict(), meta, MODEL)
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto") -> Self:
         """Read a model that :meth:`save` or ``lgdgcn train`` wrote; give graphs to its methods."""
         trained = TrainedModel.load(Path(path), select_device(device))
-        if not trained.model.num_factors:
-            raise InputError(f"{path} holds a {trained.name} model; only lgdgcn has factors")
-        # DisenGCN is LGD-GCN with some parts switched off
-        settings = replace(trained.settings, **MODELS[trained.name].fixed)
-        used = {k: v for k, v in settings.as_dict().items() if k in _SETTINGS}
-        own = {k: v for k, v in used.items() if belongs(k, "lgdgcn", settings.variant)}
-        model = cls(**own, device=device)
-        model.trained_ = trained
-        model._set_learned()
-        return model
+        about = tensor_file.load(Path(path), MODEL)[1].get("estimator")
+        try:
+            if about is None:  # of a run
+                return cls(**_params_of(trained), device=device)._with(trained)
+            model = cls(**about["params"], device=device)
+            if "result" in about:
+                model.history_, model._warnings = about["history"], about["warnings"]
+                model.result_ = SeedResult(**about["result"])
+        except (KeyError, TypeError, AttributeError):
+            raise CheckpointError(f"{path}: its parameters cannot be read; fit again") from None
+        return model._with(trained)
+
+    def _with(self, trained: TrainedModel) -> Self:
+        self.trained_ = trained
+        self._set_learned()
+        return self
+
+    # Graphs
 
     @property
     def _trained(self) -> TrainedModel:
@@ -450,49 +613,40 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         if edge_index is not None:
             X = Data(x=X, edge_index=edge_index)
         if isinstance(X, Data):  # labels, known or not to the model, have no part in what it says
-            data = without(one_split(X, self.split), "y", "classes")
-            return canonical(data, require_labels=False), _ALL
+            return canonical(without(X, "y", "classes", *MASKS), require_labels=False), _ALL
         if not hasattr(self, "_graph"):
-            raise InputError("a loaded model keeps no graph; give one to this method, or fit it")
-        return self._graph, _ALL if X is None else node_numbers(X, len(self._graph.x))
-
-    def _logits(self, X: Any, edge_index: Any) -> Tensor:
-        graph, nodes = self._read(X, edge_index)
-        return self._trained(graph).logits.cpu()[nodes]
+            if self.graph is None:
+                raise InputError(
+                    "a loaded model keeps no graph; give one to this method, or fit it"
+                )
+            self._graph, _ = self._read(self.graph, None)
+            self._given_edges, self._reasons = self.graph.edge_index, None
+        graph = self._graph
+        return graph, _ALL if X is None else node_numbers(X, len(graph.x), graph.get("node_ids"))
 
     def _labelled(self, data: Data | None) -> Data:
         """A canonical graph whose labels, where it has any, are numbered as the model's are."""
         if data is None:
             return self._read(None, None)[0]
-        graph = canonical(one_split(without(data), self.split), require_labels=False)
+        graph = canonical(without(data), require_labels=False)
         graph.y = renumbered(graph.y, graph.classes, self._trained)
         graph.classes = self._trained.classes
         return graph
 
 
-def _without_test_labels(graph: Data) -> Data:
-    """The graph as it was fitted: with the labels of training and validation nodes alone."""
-    known = copy(graph)
-    if graph.y.dim() == 1:  # sets of labels have no part in the reasons of edges
-        known.y = graph.y.where(graph.train_mask | graph.val_mask, -1)
-    return known
+def _params_of(trained: TrainedModel) -> dict[str, Any]:
+    """The parameters that a run's model was trained with."""
+    name, settings = trained.name, {**trained.settings.as_dict(), **MODELS[trained.name].fixed}
+    used = {k: v for k, v in settings.items() if belongs(k, name, trained.settings.variant)}
+    further = used.keys() - {"variant", "checkpoint_every", "class_weights", "metric", "batch_size"}
+    return {
+        "model": model_name(name, trained.settings.variant),
+        **{k: used[k] for k in (*_NAMED, "metric", "batch_size") if k in used},
+        "class_weight": None if used["class_weights"] == "none" else used["class_weights"],
+        "settings": {k: used[k] for k in sorted(further - {*_NAMED})},
+    }
 
 
-def _factor_warnings(trained: TrainedModel, graph: Data) -> list[str]:
-    """What a reader of a model's factors should know, as ``lgdgcn train`` says it."""
-    output = trained(graph)
-    routing = routing_warning(output.layers[-1].edge_factors, trained.settings)
-    both = (routing, usage_warning(trained, output))
-    return [warning for warning in both if warning]
-
-
-def _rows_of(edge_index: Tensor, values: Tensor, wanted: Tensor, nodes: int) -> Tensor:
-    """Look up the rows of ``wanted`` edges among sorted ``edge_index``; NaN where absent."""
-    keys = edge_index[0] * nodes + edge_index[1]
-    wanted = torch.as_tensor(wanted).cpu().long().reshape(2, -1)
-    asked = wanted[0] * nodes + wanted[1]
-    index = torch.searchsorted(keys, asked).clamp(max=max(keys.numel() - 1, 0))
-    found = keys[index] == asked if keys.numel() else torch.zeros_like(asked, dtype=torch.bool)
-    rows = torch.full((asked.numel(), values.size(1)), torch.nan, dtype=values.dtype)
-    rows[found] = values[index[found]]
-    return rows
+def _plain(value: Any) -> Any:
+    """A grid search hands over numpy's numbers."""
+    return value.item() if isinstance(value, np.generic) else value

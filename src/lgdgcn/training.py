@@ -139,7 +139,9 @@ def _run_alike(
     """Train what fits into one pass in as few passes as memory allows."""
     free_memory(device)
     largest = max((one.settings for one in together), key=lambda settings: settings.k)
-    at_once = 1 if largest.batch_size else members_at_once(together[0].graph, largest, device)
+    at_once = 1
+    if not largest.batch_size:
+        at_once = members_at_once(together[0].graph, largest, device, together[0].model)
     queue = deque(_passes(together, at_once))
     while queue:
         batch = queue.popleft()

@@ -153,7 +153,7 @@ def test_why_edges_are_there(graphs, tmp_path):
 
 
 def test_the_estimator(graphs):
-    settings = {"hidden_channels": 8, "factors": 2, "epochs": 4}
+    settings = {"hidden_channels": 8, "factors": 2, "epochs": 4, "budget": "none"}
     data = [read_graph(graphs[0]), PackedGraph.open(graphs[1]).to_data()]
     models = [LGDClassifier(**settings).fit(one) for one in data]
     assert (models[0].predict_proba() == models[1].predict_proba()).all()

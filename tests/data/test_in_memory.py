@@ -161,7 +161,10 @@ def test_node_numbers(nodes):
     [
         ([0, 3], "X names node 3; the graph has nodes 0 to 2"),
         ([-1], "X names node -1"),
-        ([0.5], "type float64; give a graph, node numbers, or features together with edge_index"),
+        (
+            [0.5],
+            "type float64; give a graph, node numbers or ids, or features together with edge_index",
+        ),
         (np.zeros((2, 2), int), r"X has shape \[2, 2\]"),
         ([True, False, True], "type bool"),
     ],

@@ -50,8 +50,8 @@ def as_data(**changes: object) -> Data:
 
 def fitted(graph: Data, **options: object) -> LGDClassifier:
     """A model trained for a few steps; a loss that is not finite would be an error."""
-    options = {"factors": 2, "hidden_channels": 8, "epochs": 3, "device": "cpu"} | options
-    return LGDClassifier(budget="none", **options).fit(graph)
+    usual = {"factors": 2, "hidden_channels": 8, "epochs": 3, "device": "cpu", "budget": "none"}
+    return LGDClassifier(**{**usual, **options}).fit(graph)
 
 
 def replaced(file: Path, old: str, new: str, count: int = -1) -> None:

@@ -15,6 +15,7 @@ import torch
 from commands.conftest import CLASSES, write_graph
 from commands.runner import call, content, train
 from faults.graphs import SPLITS, arrays, as_data, fitted, saved
+from lgdgcn.config import model_name
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
 from lgdgcn.nn import VARIANTS, LatentSpace, diversity_loss, knn_graph, space_loss
@@ -68,7 +69,7 @@ def test_fault_02_isolated_nodes_are_fine(variant):
     """Nodes without edges train and get finite output."""
     edges = arrays()["edge_index"]
     graph = as_data(edge_index=edges[:, (edges > 4).all(axis=0)])
-    assert np.isfinite(fitted(graph, variant=variant).predict_proba()).all()
+    assert np.isfinite(fitted(graph, model=model_name("lgdgcn", variant)).predict_proba()).all()
 
 
 @pytest.mark.filterwarnings("ignore:all nodes have the same unit")
@@ -79,7 +80,7 @@ def test_fault_03_features_that_say_nothing_are_fine(kind, variant):
     places = {"zero rows": np.s_[:3], "zero matrix": np.s_[:], "constant column": np.s_[:, 0]}
     x = arrays()["x"]
     x[places[kind]] = 7.0 if kind == "constant column" else 0.0
-    model = fitted(as_data(x=x), variant=variant)
+    model = fitted(as_data(x=x), model=model_name("lgdgcn", variant))
     assert np.isfinite(model.predict_proba()).all()
     assert all(p.isfinite().all() for p in model.trained_.model.parameters())
 
@@ -283,7 +284,7 @@ def test_fault_14_features_of_every_type(monkeypatch):
     """
     x = torch.from_numpy((arrays()["x"] * 4).round())
     # dropout draws for the stored entries of a sparse matrix alone, and only these are scaled
-    whole = {"input_dropout": 0.0, "scaling": "none"}
+    whole = {"settings": {"input_dropout": 0.0, "scaling": "none"}}
     wanted = fitted(as_data(x=x), **whole).predict_proba()
     assert fitted(as_data(x=x.double())).predict_proba().dtype == np.float64
     sparse = x.to_sparse_csr(), x.to_sparse_coo(), scipy.sparse.coo_matrix(x.numpy())
@@ -352,9 +353,10 @@ def test_fault_16_a_hub_and_components_fit_into_memory():
     masks = {split: np.arange(nodes) % 3 == i for i, split in enumerate(SPLITS)}
     x = np.random.default_rng(0).random((nodes, 4), dtype=np.float32)
     graph = as_data(x=x, y=np.arange(nodes) % 2, edge_index=edges, **masks)
-    fitted(as_data(), latent_graph=False)  # what is compiled and loaded once does not count
+    # what is compiled and loaded once does not count
+    fitted(as_data(), settings={"latent_graph": False})
     with at_most(2**30):
-        model = fitted(graph, latent_graph=False, epochs=1, views=1)
+        model = fitted(graph, epochs=1, settings={"latent_graph": False, "views": 1})
     assert np.isfinite(model.predict_proba()).all()
 
 

@@ -10,6 +10,7 @@ from torch.autograd import gradcheck
 from commands.runner import content, train
 from faults.graphs import arrays, fitted, saved
 from lgdgcn import tensor_file
+from lgdgcn.config import model_name
 from lgdgcn.models import build
 from lgdgcn.nn import diversity_loss, knn_graph, route, space_loss
 from models.toy import toy_graph
@@ -104,7 +105,8 @@ def test_fault_23_a_gpu_agrees_with_the_cpu(variant):
 def test_fault_23_a_second_run_is_the_same_to_the_bit(variant):
     """On a CPU the same seed gives the same weights and scores to the bit."""
     data = toy_graph()
-    first, second = (fitted(data, variant=variant, dropout=0.5) for _ in range(2))
+    name = model_name("lgdgcn", variant)
+    first, second = (fitted(data, model=name, dropout=0.5) for _ in range(2))
     states = [model.trained_.model.state_dict() for model in (first, second)]
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
     assert np.array_equal(first.predict_proba(), second.predict_proba())

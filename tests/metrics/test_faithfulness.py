@@ -68,7 +68,7 @@ def test_a_leaf_has_no_other_edge_to_compare_with():
 
 def test_a_trained_model_is_faithful_on_planted_factors():
     data = GraphSource("synthetic:nodes=120,classes=3,factors=2,average_degree=12").load(0)
-    model = LGDClassifier(hidden_channels=8, factors=2, epochs=60, random_state=0).fit(data)
+    model = LGDClassifier(hidden_channels=8, factors=2, epochs=60, budget="none").fit(data)
     explainer = Explainer(model.trained_, data)
     before = torch.clone(data.edge_index)
     curve = faithfulness(explainer, count=40, most=5, draws=2)

@@ -37,8 +37,13 @@ try:
     ranks.check_same({"version": 1, "graph": ranks.rank})
 except LGDError as error:
     found["differ"] = str(error)
+def late():
+    time.sleep(8)  # longer than a rank may be silent in a step
+    return 7
+
+found["by_first"] = ranks.by_first(late)
 if ranks.rank == 1:
-    time.sleep(25)  # longer than the others wait
+    time.sleep(10)  # longer than the others wait
 else:
     try:
         ranks.sum(torch.ones(1))
@@ -62,7 +67,7 @@ def environment(**more):
 def test_two_ranks_train_as_one_and_name_what_is_wrong(monkeypatch):
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     meet = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
-    meet["LGDGCN_RANK_TIMEOUT"] = "20"
+    meet["LGDGCN_RANK_TIMEOUT"] = "6"
     workers = [
         subprocess.Popen(
             [sys.executable, "-c", WORKER],
@@ -82,7 +87,8 @@ def test_two_ranks_train_as_one_and_name_what_is_wrong(monkeypatch):
         "rank 1 and rank 0 differ in graph; start all ranks with the same version, graph and "
         "settings"
     )
-    assert first["hangs"].startswith("rank 1 hangs: rank 0 has not heard of it for")
+    assert first["by_first"] == second["by_first"] == 7
+    assert first["hangs"].startswith("another rank hangs: rank 0 has waited for it")
 
 
 def test_ranks_with_different_graphs_leave_an_older_run_as_it_was(tmp_path):
@@ -130,25 +136,6 @@ def test_ranks_that_are_started_again_find_each_other_and_not_what_older_ones_wr
         _new_name(store, 0, 3)
     with pytest.raises(RuntimeError, match="rank 0 has not come"):
         _new_name(store, 2, 3)
-
-
-def test_ranks_wait_for_the_first_as_long_as_it_gives_signs_of_life(monkeypatch):
-    store, (first, other) = torch.distributed.HashStore(), (Ranks(number, 2) for number in (0, 1))
-    group = torch.distributed.distributed_c10d
-    monkeypatch.setattr(group, "_get_default_store", lambda: store)
-    monkeypatch.setattr("lgdgcn.train.ranks._HEARD", 0.05)
-    monkeypatch.setenv("LGDGCN_RANK_TIMEOUT", "1.5")
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(other._wait_for_first, store, "first")
-        with first._alive("first"):
-            time.sleep(3)  # longer than a rank may be silent
-        waiting.result()
-    with pytest.raises(ZeroDivisionError), first._alive("second"):
-        1 / 0  # noqa: B018
-    with pytest.raises(RankError, match="another rank has ended"), other._watched():
-        other._wait_for_first(store, "second")
-    with pytest.raises(RankError, match="rank 0 hangs"), other._watched():
-        other._wait_for_first(store, "third")
 
 
 def test_fault_35_a_rank_that_is_killed_loses_nothing(tmp_path):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lgdgcn.cli import console
-from lgdgcn.cli.options import Graph, GraphOptions
-from lgdgcn.data.catalogue import DatasetInfo, available, is_available
+from lgdgcn.cli.libraries import load_libraries
+from lgdgcn.cli.options import Graph, GraphOptions, one_of
+from lgdgcn.data.catalogue import DATASETS, DatasetInfo, available, is_available
 from lgdgcn.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ def check(
 
 
 def pack(
-    folder: Annotated[str, typer.Argument(help="Folder with edges.csv and nodes.csv.")],
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Folder with edges.csv and nodes.csv.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder to make, such as graph.lgd.")],
     memory: Annotated[
         str | None,
@@ -138,7 +141,14 @@ def pack(
     console.say(f"{edges}, {graph.num_features:,} features, {size / 1e6:,.1f} MB: {out}")
 
 
-def get(name: Annotated[str, typer.Argument(help="Data set.")]) -> None:
+def get(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="A data set of lgdgcn data list.", autocompletion=one_of(DATASETS)
+        ),
+    ],
+) -> None:
     """Download a data set into the cache, verified.
 
     Examples:
@@ -224,6 +234,7 @@ def _share(count: int, rows: int) -> str:
 
 def _describe(source: "GraphSource") -> None:
     """Print what a graph holds, with the split that training would use."""
+    load_libraries()
     import torch
 
     from lgdgcn.config import AUTO, auto_scaling

@@ -1,5 +1,6 @@
 """``lgdgcn explain``: every factor, the reasons of an edge, or what a prediction rests on."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,20 +117,17 @@ def _print_factors(found: Found, noun: str) -> None:
 def _print_edge(found: Found, noun: str) -> None:
     first, second = found["ends"]
     several, by_class = found["fits"] > 1, "classes" in found["factors"][0]
-    header = [noun, *(["class of\nboth ends"] if by_class else []), "edges of\nboth in it"]
-    rows = [
-        [
-            _factor(one, noun),
-            *([_both(one)] if by_class else []),
-            " / ".join(f"{count:.1f}" for count in one["activity"]),
-            plain(one["probability"]),
-            *([_span(one["over_fits"]), _stable(one)] if several else []),
-        ]
-        for one in found["factors"]
-    ]
-    header += ["probability", *(["over fits", "agreement"] if several else [])]
-    title = f"{_short(first['id'])} – {_short(second['id'])}"
-    console.table(title, header, rows, text_columns=1 + by_class)
+    columns: Columns = {
+        noun: (True, lambda one: _factor(one, noun)),
+        "class of\nboth ends": (by_class, _both),
+        "edges of\nboth in it": (True, lambda one: " / ".join(f"{n:.1f}" for n in one["activity"])),
+        "probability": (True, lambda one: plain(one["probability"])),
+        "over fits": (several, lambda one: _span(one["over_fits"])),
+        "agreement": (several, _stable),
+    }
+    _table(
+        f"{_short(first['id'])} – {_short(second['id'])}", columns, found["factors"], 1 + by_class
+    )
     likeliest = found["factors"][0]
     for line in likeliest["about"]:
         console.say(f"{noun} {likeliest['factor']}, {one_line(line)}")
@@ -141,10 +139,10 @@ def _print_edge(found: Found, noun: str) -> None:
         text = f"known type: {given}; other edges of the ends known as {_short(likeliest['name'])}"
         console.say(f"{text}: {counts}")
     for end in (first, second):
-        if told := _told(end):
-            console.say(f"{_short(end['id'])}: {told}")
-    common = _listed(found["most_specific_neighbours"])
-    console.say(f"common neighbours: {found['common_neighbours']}{common}")
+        if about := _prediction(end):
+            console.say(f"{_short(end['id'])}: {about}")
+    names = ", ".join(map(_short, found["most_specific_neighbours"][:5]))
+    console.say(f"common neighbours: {found['common_neighbours']}{names and f' ({names})'}")
     shared = [
         f"{one['kind']} {_short(one['name'])} (as {one['nodes'] - 2} others)"
         for one in found["shared"][:5]
@@ -154,33 +152,39 @@ def _print_edge(found: Found, noun: str) -> None:
 
 def _print_node(found: Found, noun: str) -> None:
     several, predicts = found["fits"] > 1, "predicted" in found
-    has_unknown = any(one.get("unknown") for one in found["factors"])
-    header = [noun, "neighbours", *(["without it"] if predicts else []), "edges\nhere"]
-    header += ["of these\nunknown"] if has_unknown else []
-    header += [
-        *(["proba-\nbility"] if predicts else []),
-        *(["over\nseeds"] if several and predicts else []),
-    ]
-    header += ["agreement"] if several else []
-    rows = []
+    unknown = any(one.get("unknown") for one in found["factors"])
     is_whole = "note" not in found  # edges of a part are not all
     empty = [one for one in found["factors"] if is_whole and not one["edges"]]
-    for one in (one for one in found["factors"] if one not in empty):
-        names = ", ".join(_short(other["id"], NAME_IN_CELL) for other in one["neighbours"][:LISTED])
-        names += ", …" if len(one["neighbours"]) > LISTED else ""
-        if predicts and several:
-            names = _short(names, NAME_IN_CELL)
-        row, without = [_factor(one, noun, NAME_IN_CELL), names], one.get("without")
-        row += [_short(_labels(without["predicted"]), NAME_IN_CELL)] if without else []
-        row.append(str(len(one["neighbours"])))
-        row += [str(one["unknown"])] if has_unknown else []
-        if without:
-            row.append(_numbers(without["probability_of_prediction"]))
-            row += [_spans(without["over_fits"])] if several else []
-        rows.append([*row, *([_stable(one)] if several else [])])
-    told = _told(found)
-    title = f"{_short(found['node'])}{': ' if told else ''}{told}"
-    console.table(title, header, rows, text_columns=2 + predicts)
+
+    def neighbours(one: Found) -> str:
+        names = [_short(other["id"], NAME_IN_CELL) for other in one["neighbours"]]
+        text = ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
+        return _short(text, NAME_IN_CELL) if predicts and several else text
+
+    columns: Columns = {
+        noun: (True, lambda one: _factor(one, noun, NAME_IN_CELL)),
+        "neighbours": (True, neighbours),
+        "without it": (
+            predicts,
+            lambda one: _short(_labels(one["without"]["predicted"]), NAME_IN_CELL),
+        ),
+        "edges\nhere": (True, lambda one: str(len(one["neighbours"]))),
+        "of these\nunknown": (unknown, lambda one: str(one["unknown"])),
+        "proba-\nbility": (
+            predicts,
+            lambda one: _numbers(one["without"]["probability_of_prediction"]),
+        ),
+        "over\nseeds": (several and predicts, lambda one: _spans(one["without"]["over_fits"])),
+        "agreement": (several, _stable),
+    }
+    about = _prediction(found)
+    title = f"{_short(found['node'])}{about and f': {about}'}"
+    _table(
+        title,
+        columns,
+        [one for one in found["factors"] if one not in empty],
+        text_columns=2 + predicts,
+    )
     if empty:
         names = ", ".join(_factor(one, noun) for one in empty)
         console.say(f"no edges: {noun}{'s' * (len(empty) > 1)} {names}")
@@ -189,6 +193,16 @@ def _print_node(found: Found, noun: str) -> None:
         console.say("probability: of what was predicted with it")
     if found.get("features_stay"):
         console.say("features that were made from the structure stay those of the whole graph")
+
+
+# Of a table of factors by its heading: whether a column is shown, and its cell for a factor.
+Columns = dict[str, tuple[bool, Callable[[Found], str]]]
+
+
+def _table(title: str, columns: Columns, factors: list[Found], text_columns: int) -> None:
+    shown = {heading: cell for heading, (is_shown, cell) in columns.items() if is_shown}
+    rows = [[cell(one) for cell in shown.values()] for one in factors]
+    console.table(title, [*shown], rows, text_columns)
 
 
 def _factor(factor: Found, noun: str, letters: int = LONGEST) -> str:
@@ -219,7 +233,7 @@ def _stable(factor: Found) -> str:
     return f"{one['agreement']:.2f}" + ("" if one["stable"] else "\nnot stable")
 
 
-def _told(node: Found) -> str:
+def _prediction(node: Found) -> str:
     known = f"known {_labels(node['labels'])}" if node["labels"] else ""
     if "predicted" not in node:
         return known
@@ -247,10 +261,6 @@ def _spans(bounds: list[list[float]] | None) -> str:
     if len(found) > 1:
         return f"within {max(high - low for low, high in found):.2f}"
     return _span(found[0]) if found else "–"
-
-
-def _listed(names: list[str]) -> str:
-    return f" ({', '.join(map(_short, names[:5]))})" if names else ""
 
 
 def _short(name: str, letters: int = LONGEST) -> str:

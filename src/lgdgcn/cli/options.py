@@ -37,6 +37,7 @@ __all__ = [
     "assigned",
     "features_of",
     "is_of_edges",
+    "one_of",
 ]
 
 STRUCTURE = ("spectral", "degree", "identity")  # kinds of features that need no column
@@ -202,6 +203,14 @@ def assigned(sets: list[str] | None, **options: object) -> dict[str, Any]:
 
 class _Verb(TyperCommand):
     """A verb that refuses an option which is given twice: only one of them would count."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of the verb; of a switch no value is shown, as it takes none."""
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the command line of the verb."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lgdgcn.cli import console
+from lgdgcn.cli.libraries import load_libraries
 from lgdgcn.cli.options import Device, Quiet
 from lgdgcn.errors import InputError, LGDWarning, StoppedError
 
@@ -28,6 +29,7 @@ def reproduce(
     what: Annotated[
         list[str] | None,
         typer.Argument(
+            metavar="WHAT",
             help="table1 to table4, ours (our variant and its parts), fig-units, "
             "fig-correlation, fig-embedding, fig-lambda, fig-k, fig-factors, fig-ours, or all; "
             "edges (known types of edges, on two real graphs) or edges:GRAPH.",
@@ -56,6 +58,7 @@ def reproduce(
         lgdgcn reproduce table2 fig-k --device cuda --out runs/paper
     """
     console.begin(quiet=quiet)
+    load_libraries()
     from lgdgcn.runtime import check_cpu, select_device
 
     path = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from lgdgcn.data.catalogue import DatasetInfo, available, info
 
 if TYPE_CHECKING:
-    from lgdgcn.data.in_memory import from_networkx, from_pandas
+    from lgdgcn.data.in_memory import from_networkx, from_pandas, one_split
     from lgdgcn.data.registry import get, load
     from lgdgcn.data.synthetic import synthetic_graph
 
@@ -17,11 +17,12 @@ __all__ = [
     "get",
     "info",
     "load",
+    "one_split",
     "synthetic_graph",
 ]
 
-_HOMES = {"from_networkx": "in_memory", "from_pandas": "in_memory", "get": "registry"}
-_HOMES |= {"load": "registry", "synthetic_graph": "synthetic"}
+_HOMES = dict.fromkeys(("from_networkx", "from_pandas", "one_split"), "in_memory")
+_HOMES |= {"get": "registry", "load": "registry", "synthetic_graph": "synthetic"}
 
 
 def __getattr__(name: str) -> Any:

@@ -20,6 +20,8 @@ from lgdgcn.data.user_graph import read_graph
 from lgdgcn.errors import InputError, LGDNote
 
 __all__ = [
+    "MASKS",
+    "edge_rows",
     "from_networkx",
     "from_pandas",
     "graph_to_fit",
@@ -51,7 +53,7 @@ def from_networkx(
     columns: dict[str, list[Any]] = {"id": [str(node) for node in graph]}
     for name in names:
         if name != "id":
-            cells = [values.get(name) for _, values in graph.nodes(data=True)]
+            cells = [_cell(values.get(name)) for _, values in graph.nodes(data=True)]
             found = _columns(str(name), cells)
             if name == label and label not in found:  # a vector of 0 and 1: sets of labels
                 found = {f"label:{i}": own for i, own in enumerate(found.values())}
@@ -139,6 +141,12 @@ def _are_numbers(cells: Iterable[Any]) -> bool:
     return all(cell is None or isinstance(cell, Number) for cell in cells)
 
 
+def _cell(value: Any) -> Any:
+    """An attribute; NaN and the ``NA`` of pandas are blanks."""
+    is_blank = type(value).__name__ == "NAType" or (isinstance(value, Number) and value != value)
+    return None if is_blank else value
+
+
 def _edge_cell(value: Any) -> Any:
     return ";".join(map(str, value)) if isinstance(value, (list, tuple, set)) else value
 
@@ -210,10 +218,15 @@ def _read(
 
 
 def one_split(data: Data, split: int) -> Data:
-    """The graph with one of its splits where masks have shape ``[N, splits]``, else itself."""
-    several = {
-        key: value for key in MASKS if (value := data.get(key)) is not None and np.ndim(value) == 2
-    }
+    """The graph with one of its splits, where masks have shape ``[N, splits]``.
+
+    Example:
+        >>> masks = torch.tensor([[True, False], [False, True]])
+        >>> one_split(Data(train_mask=masks), 1).train_mask.tolist()
+        [False, True]
+    """
+    masks = {key: data[key] for key in MASKS if data.get(key) is not None}
+    several = {key: mask for key, mask in masks.items() if np.ndim(mask) == 2}
     for key, mask in several.items():
         count = mask.shape[1]
         if type(split) is not int or not 0 <= split < count:
@@ -223,16 +236,32 @@ def one_split(data: Data, split: int) -> Data:
     return Data(**data.to_dict() | {key: mask[:, split] for key, mask in several.items()})
 
 
-def node_numbers(nodes: Any, num_nodes: int) -> Tensor:
-    """Node numbers ``[n]`` as scikit-learn hands them over, ``[n]`` or ``[n, 1]``, checked."""
+def node_numbers(nodes: Any, num_nodes: int, ids: Sequence[str] | None = None) -> Tensor:
+    """Find nodes by their ids or, where these are no whole numbers, by their numbers, too.
+
+    Args:
+        nodes: ``[n]`` or ``[n, 1]``, as scikit-learn hands them over.
+        num_nodes: N.
+        ids: The ids of all nodes, if the graph has ids.
+    """
     array = np.asarray(nodes)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iuUO"):
         raise InputError(
-            f"X has shape {list(array.shape)} and type {array.dtype}; give a graph, node numbers, "
-            "or features together with edge_index"
+            f"X has shape {list(array.shape)} and type {array.dtype}; give a graph, node numbers "
+            "or ids, or features together with edge_index"
         )
+    if ids is not None and array.size:
+        number = {str(name): index for index, name in enumerate(ids)}
+        found = [number.get(str(name), -1) for name in array.tolist()]
+        if array.dtype.kind in "UO" or max(found) >= 0:
+            if -1 in found:
+                unknown = str(array[found.index(-1)])[:50]
+                raise InputError(f"X names node {unknown!r}; ids of the graph are {_names(ids)}")
+            return torch.tensor(found)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"X names node {str(array[0])[:50]!r}, but the graph has no ids")
     if array.size and (array.min() < 0 or array.max() >= num_nodes):
         wrong = int(array.min() if array.min() < 0 else array.max())
         raise InputError(f"X names node {wrong}; the graph has nodes 0 to {num_nodes - 1}")
@@ -270,9 +299,7 @@ def training_part(data: Data, nodes: Tensor, y: Any, seed: int) -> Data:
     return Data(**rest, y=everywhere, classes=classes, **masks)
 
 
-def graph_to_fit(
-    X: Any, y: Any, edge_index: Any, bound: Data | None, split: int, seed: int
-) -> Data:
+def graph_to_fit(X: Any, y: Any, edge_index: Any, bound: Data | None, seed: int) -> Data:
     """The graph whose training and validation nodes are fitted; ``bound`` where X is none."""
     if edge_index is not None:
         return Data(x=X, edge_index=edge_index, y=y)
@@ -282,17 +309,37 @@ def graph_to_fit(
                 "fit needs the edges: give a torch_geometric.data.Data, features with edge_index, "
                 "or node numbers to LGDClassifier(graph=data)"
             )
-        return training_part(bound, node_numbers(X, _num_nodes(without(bound))), y, seed)
+        nodes = node_numbers(X, _num_nodes(without(bound)), bound.get("node_ids"))
+        return training_part(bound, nodes, y, seed)
     if X is None and bound is None:
         raise InputError("there is no graph; call fit(data), or LGDClassifier(graph=data).fit()")
-    given = without(bound if X is None else X)
-    data = one_split(given, split)
-    if data is given and split != 0:
-        raise InputError(f"split is {split!r}, but the graph has no masks of shape [N, splits]")
+    data = without(bound if X is None else X)
     if y is not None:
         data = without(data, "y", "classes")
         data.y = y
     return data
+
+
+def edge_rows(graph: Data, values: Tensor, wanted: Any) -> Tensor:
+    """Look up the rows of some edges among those of a canonical graph; NaN where absent.
+
+    Args:
+        graph: A canonical graph.
+        values: A row for each of its edges ``[E, M]``.
+        wanted: Other edges ``[2, W]``.
+
+    Returns:
+        ``[W, M]``.
+    """
+    nodes = graph.x.size(0)
+    keys = graph.edge_index[0] * nodes + graph.edge_index[1]
+    ends = torch.as_tensor(wanted).cpu().long().reshape(2, -1)
+    asked = ends[0] * nodes + ends[1]
+    index = torch.searchsorted(keys, asked).clamp(max=max(keys.numel() - 1, 0))
+    found = keys[index] == asked if keys.numel() else torch.zeros_like(asked, dtype=torch.bool)
+    rows = torch.full((asked.numel(), values.size(1)), torch.nan, dtype=values.dtype)
+    rows[found] = values[index[found]]
+    return rows
 
 
 def without(data: Data, *keys: str) -> Data:

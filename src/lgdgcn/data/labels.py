@@ -292,7 +292,7 @@ def _mask(name: str, value: Any, num_nodes: int) -> Tensor:
     if value.dim() != 1:
         raise InputError(
             f"{name} has shape {list(value.shape)}; give one split of shape [{num_nodes}], "
-            f"such as {name}[:, 0]"
+            "such as lgdgcn.data.one_split(graph, 0)"
         )
     if value.numel() and (value.is_floating_point() or value.is_complex()):
         raise InputError(f"{name} has type {value.dtype}; give a Boolean mask or integer indices")

@@ -106,7 +106,7 @@ def reason_payload(
     if shares.shape[1] > MOST_REASONS or shares.size > MOST_SHARES:
         raise InputError(
             f"the graph has {len(shares)} edges with {shares.shape[1]} {explained.noun}s, too many "
-            "for one page; see them with lgdgcn predict RUN --edges, or lgdgcn explain RUN"
+            "for one page; see them with lgdgcn predict RUN, or lgdgcn explain RUN"
         )
     classes = [_short(str(name)) for name in data.get("classes") or []]
     truth = known_labels(data, data.classes) if "y" in data and classes else None

@@ -88,8 +88,9 @@ def untrained_ours(data: Data, shown: Tensor, seed: int) -> Array:
     from lgdgcn.metrics.attribution import both_directions
     from lgdgcn.metrics.controls import untrained_copy
 
-    settings = {"factors": shown.size(1), "epochs": 1, "budget": "none", "device": "cpu"}
-    model = LGDClassifier(random_state=seed, **settings).fit(data)  # for its sizes
+    model = LGDClassifier(  # for its sizes
+        factors=shown.size(1), epochs=1, budget="none", random_state=seed, device="cpu"
+    ).fit(data)
     fresh = untrained_copy(model.trained_, seed)(data)
     factors = fresh.layers[-1].edge_factors
     return both_directions(data.edge_index, factors)[1].numpy()

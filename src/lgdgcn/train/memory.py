@@ -59,18 +59,14 @@ def check_memory(
     share = 1.0 if nodes is None else min(1.0, nodes / max(1, int(data.x.size(0))))
     most = max(settings, key=lambda one: one.k)
     features, outputs = int(data.x.size(1)), Task.of(data).outputs
-    itemsize = int(data.x.element_size())
-    copies = COPIES + any(one.weight_average > 0 for one in settings)
 
     def size(one: Settings, features: int = features) -> float:
-        floats = _weights(model, one, features, outputs) * copies
-        floats += _activations(data, one, model, outputs) * share
-        return itemsize * len(settings) * floats
+        return len(settings) * _bytes(data, one, model, outputs, features, share)
 
     def way_out() -> str:
         smaller = {name: size(replace(most, **least)) for name, least in SMALLEST.items()}
         name = min(smaller, key=lambda one: smaller[one])
-        if size(most, features=1) < smaller[name]:
+        if size(most, 1) < smaller[name]:
             return f"use fewer features (now {features})"
         return f"lower {name} (now {getattr(most, name)})"
 
@@ -79,13 +75,16 @@ def check_memory(
     require_memory(size(most), what, way_out, device, TooLargeError)
 
 
-def members_at_once(data: Data, settings: Settings, device: torch.device) -> int:
-    """How many trainings fit into a quarter of a GPU's free memory or 1 GiB, by a rough count."""
-    nodes, edges = data.x.size(0), _edges(data)
-    floats = settings.hidden_channels * (16 * settings.num_layers * nodes + edges)
-    floats += 8 * settings.hidden_channels * data.x.size(1) + 8 * nodes * min(settings.k, nodes)
+def members_at_once(
+    data: Data, settings: Settings, device: torch.device, model: str = "lgdgcn"
+) -> int:
+    """How many trainings to begin with at once: those of a quarter of a GPU's memory, or of 1 GiB.
+
+    Where they are still too many, they are halved until they fit (:func:`lgdgcn.training.run`).
+    """
+    size = _bytes(data, settings, model, Task.of(data).outputs, int(data.x.size(1)))
     room = available_memory(device) / 4 if device.type == "cuda" else 2**30
-    return max(1, min(64, int(room / (4 * floats))))
+    return max(1, min(64, int(room / size)))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -104,6 +103,16 @@ def out_of_memory(device: torch.device) -> InputError:
     return InputError(
         f"{device} ran out of memory at a peak of {peak:.1f} GiB; use --device cpu, or {advice}"
     )
+
+
+def _bytes(
+    data: Data, settings: Settings, model: str, outputs: int, features: int, share: float = 1.0
+) -> float:
+    """Memory of one training, of which a step looks at a share of the nodes: the one estimate."""
+    floats = _weights(model, settings, features, outputs)
+    floats *= COPIES + (settings.weight_average > 0)
+    floats += _activations(data, settings, model, outputs) * share
+    return float(data.x.element_size()) * floats
 
 
 def _edges(data: Data) -> int:

@@ -10,10 +10,9 @@ all ranks make the same step.
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
-from threading import Event, Thread
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import torch
@@ -30,10 +29,8 @@ T = TypeVar("T")
 
 TIMEOUT = "LGDGCN_RANK_TIMEOUT"  # the variable that says after how many seconds a rank hangs
 _TIMEOUT = 600.0
-_HEARD = 1.0  # seconds between two signs of life
 _LOOK = 0.02  # seconds between two looks at an answer
-_LOOK_AT_WORK = 0.1  # seconds between two looks at whether rank 0 has done its work
-_FAILED = "failed"
+_PATIENT = timedelta(days=7)  # for what the first rank does by itself, however long it takes
 
 
 class RankError(LGDError):
@@ -51,7 +48,8 @@ class Ranks:
 
     def __init__(self, rank: int = 0, size: int = 1, restarts: int = 0) -> None:
         self.rank, self.size, self.restarts = rank, size, restarts
-        self._heard, self._works = 0.0, 0
+        # objects are sent by the hosts, also between ranks that compute on GPUs
+        self._hosts = dist.new_group(backend="gloo", timeout=_PATIENT) if size > 1 else None
 
     @staticmethod
     def current() -> "Ranks":
@@ -69,20 +67,20 @@ class Ranks:
         if int(os.environ.get("WORLD_SIZE", "1")) == 1 or _current.size > 1:
             return _current
         restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-        where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
         limit = timedelta(seconds=rank_timeout())
         try:
             store, rank, size = next(rendezvous("env://", timeout=limit))
-            own = PrefixStore(_new_name(store, rank, size), store)
+            store = PrefixStore(_new_name(store, rank, size), store)
             backend = "nccl" if device.type == "cuda" else "gloo"
-            dist.init_process_group(backend, timeout=limit, world_size=size, rank=rank, store=own)
+            dist.init_process_group(backend, timeout=limit, world_size=size, rank=rank, store=store)
+            _current = Ranks(rank, size, restarts)
         except (RuntimeError, ValueError) as error:
             in_use = "in use" in str(error) or "EADDRINUSE" in str(error)
+            where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
             raise RankError(
                 f"the ranks cannot meet at {where}: "
                 + ("the port is in use; name another with --master-port" if in_use else f"{error}")
             ) from None
-        _current = Ranks(dist.get_rank(), dist.get_world_size(), restarts)
         return _current
 
     def end(self) -> None:
@@ -100,7 +98,7 @@ class Ranks:
     def sum(self, row: Tensor) -> Tensor:
         """The sum of a tensor over all ranks, in its place."""
         if self.size > 1:
-            with self._watched():
+            with self._named_errors():
                 dist.all_reduce(row)
         return row
 
@@ -115,72 +113,14 @@ class Ranks:
         """What rank 0 has, on all ranks."""
         if self.size == 1:
             return value
-        with self._watched():
+        with self._named_errors():
             held = [value]
-            dist.broadcast_object_list(held)
+            dist.broadcast_object_list(held, group=self._hosts)
         return held[0]
 
-    def gather(self, value: T) -> list[T]:
-        """What every rank has, by rank."""
-        if self.size == 1:
-            return [value]
-        every: list[Any] = [None] * self.size
-        with self._watched():
-            dist.all_gather_object(every, value)
-        return every
-
     def by_first(self, work: Callable[[], T]) -> T:
-        """What rank 0 finds by itself, on all ranks, which wait while it gives signs of life.
-
-        So the work may take longer than a rank may be silent.
-        """
-        if self.size == 1:
-            return work()
-        self._works += 1
-        over = f"over/{self._works}"
-        if not self.is_first:
-            with self._watched() as store:
-                self._wait_for_first(store, over)
-            return cast("T", self.from_first(None))
-        with self._alive(over):
-            found = work()
-        return self.from_first(found)
-
-    @contextmanager
-    def _alive(self, over: str) -> Iterator[None]:
-        """Give signs of life from a thread, and write in the end whether all went well."""
-        end, outcome = Event(), _FAILED
-        store = dist.distributed_c10d._get_default_store()
-
-        def beat() -> None:
-            with suppress(RuntimeError):  # no store any more: the next message says so
-                while not end.wait(_HEARD):
-                    self._sign(store)
-
-        thread = Thread(target=beat, daemon=True)
-        thread.start()
-        try:
-            yield
-            outcome = "done"
-        finally:
-            end.set()
-            thread.join()
-            with self._watched():
-                store.set(over, outcome)
-
-    def _wait_for_first(self, store: Store, over: str) -> None:
-        """Wait until rank 0 has written how its work went, or has been silent for too long."""
-        last, since = "", time.monotonic()
-        while not (outcome := _read(store, over)):
-            self._sign(store)
-            heard = _read(store, "heard/0")
-            if heard != last:
-                last, since = heard, time.monotonic()
-            elif time.monotonic() > since + rank_timeout():
-                raise RuntimeError("timed out")
-            time.sleep(_LOOK_AT_WORK)
-        if outcome == _FAILED:
-            raise RuntimeError(outcome)
+        """What rank 0 finds by itself, on all ranks, which wait for it however long it takes."""
+        return self.from_first(work() if self.is_first else None)  # type: ignore[return-value]
 
     def check_same(self, about: Mapping[str, Any]) -> None:
         """Refuse ranks that do not train the same.
@@ -191,7 +131,12 @@ class Ranks:
         Raises:
             InputError: The first thing that differs, and which rank has it.
         """
-        for rank, other in enumerate(self.gather(dict(about))):
+        if self.size == 1:
+            return
+        every: list[Any] = [None] * self.size
+        with self._named_errors():
+            dist.all_gather_object(every, dict(about), group=self._hosts)
+        for rank, other in enumerate(every):
             for name, own in about.items():
                 if other.get(name) != own:
                     raise InputError(
@@ -200,81 +145,53 @@ class Ranks:
                     )
 
     @contextmanager
-    def _watched(self) -> Iterator[Store]:
-        """Give a sign of life, and name the rank that gives none if the others wait in vain."""
-        store = dist.distributed_c10d._get_default_store()
-        self._sign(store)
+    def _named_errors(self) -> Iterator[None]:
+        """Say in one line what is wrong where the others cannot be heard."""
         try:
-            yield store
+            yield
         except RuntimeError as error:
-            self._blame(store, str(error))
-
-    def _sign(self, store: Store) -> None:
-        """Give a sign of life, unless the last one is recent."""
-        now = time.time()
-        if now > self._heard + _HEARD:
-            store.set(f"heard/{self.rank}", f"{now:.2f}")
-            self._heard = now
-
-    def _blame(self, store: Any, error: str) -> NoReturn:
-        if "imed out" not in error and "imeout" not in error:
+            if "imed out" in str(error) or "imeout" in str(error):
+                raise RankError(
+                    f"another rank hangs: rank {self.rank} has waited for it for {TIMEOUT}="
+                    f"{rank_timeout():.0f} s; look at the machines and start again with --resume"
+                ) from None
             raise RankError(
                 f"rank {self.rank}: another rank has ended; all go on from the last checkpoint if "
                 "torchrun was started with --max-restarts, or with --resume"
             ) from None
-        silent, since = self.rank, 0.0
-        for rank in range(self.size):
-            if rank != self.rank and store.check([f"heard/{rank}"]):
-                waited = time.time() - float(store.get(f"heard/{rank}"))
-                silent, since = max((silent, since), (rank, waited), key=lambda one: one[1])
-        raise RankError(
-            f"rank {silent} hangs: rank {self.rank} has not heard of it for {since:.0f} s "
-            f"({TIMEOUT}={rank_timeout():.0f}); look at its machine and start again with --resume"
-        ) from None
 
 
 def _new_name(store: Store, rank: int, size: int) -> str:
     """Agree on a name that was never used, for all that these ranks write into a store.
 
-    torchrun may keep one store over its restarts, with the addresses of ranks that have ended. So
-    every rank asks with a number of its own, and knows an answer to it from an older one.
+    torchrun may keep one store over its restarts, with the addresses of ranks that have ended, and
+    several machines do not agree in how often they were restarted. So every rank asks with a number
+    of its own, and knows an answer to it from an older one.
     """
-    own, end = uuid4().hex, time.monotonic() + rank_timeout()
-    return _answer_all(store, size, own, end) if rank == 0 else _ask(store, rank, own, end)
-
-
-def _answer_all(store: Store, size: int, name: str, end: float) -> str:
-    """Rank 0 tells the name to whoever asks, until all have noted it."""
-    missing = set(range(1, size))
-    while missing:
-        for rank in sorted(missing):
-            if question := _read(store, f"question/{rank}"):
-                store.set(f"answer/{rank}", f"{question} {name}")
-            if _read(store, f"noted/{rank}") == name:
-                missing.remove(rank)
-        _wait(end, min(missing, default=0))
-    return name
-
-
-def _ask(store: Store, rank: int, question: str, end: float) -> str:
-    """Another rank asks for the name until there is an answer to this very question."""
-    store.set(f"question/{rank}", question)
+    end, missing, name = time.monotonic() + rank_timeout(), set(range(1, size)), uuid4().hex
+    if rank > 0:
+        store.set(f"question/{rank}", name)
     while True:
-        answered, _, name = _read(store, f"answer/{rank}").partition(" ")
-        if answered == question:
-            store.set(f"noted/{rank}", name)
+        if rank > 0:
+            answered, _, new = _read(store, f"answer/{rank}").partition(" ")
+            if answered == name:
+                store.set(f"noted/{rank}", new)
+                return new
+        for other in sorted(missing) if rank == 0 else ():
+            if question := _read(store, f"question/{other}"):
+                store.set(f"answer/{other}", f"{question} {name}")
+            if _read(store, f"noted/{other}") == name:
+                missing.remove(other)
+        if not missing:
             return name
-        _wait(end, 0)
+        if time.monotonic() > end:
+            late = min(missing) if rank == 0 else 0
+            raise RuntimeError(f"rank {late} has not come within {rank_timeout():g} s ({TIMEOUT})")
+        time.sleep(_LOOK)
 
 
 def _read(store: Store, key: str) -> str:
     return str(store.get(key).decode()) if store.check([key]) else ""
-
-
-def _wait(end: float, rank: int) -> None:
-    if time.monotonic() > end:
-        raise RuntimeError(f"rank {rank} has not come within {rank_timeout():g} s ({TIMEOUT})")
-    time.sleep(_LOOK)
 
 
 def rank_timeout() -> float:
