@@ -73,12 +73,15 @@ _NAMED = (  # parameters that are settings of the same name
 _SETTINGS = {field.name for field in fields(Settings)}
 _NOT_SAVED = ("graph", "callbacks", "device")
 _KNOWN_AS = {  # words of other libraries
-    **dict.fromkeys(("learning_rate", "learning_rate_init"), "lr"),
-    **dict.fromkeys(("max_iter", "n_epochs", "num_epochs"), "epochs"),
-    **dict.fromkeys(("hidden_dim", "hidden_size", "hidden_layer_sizes"), "hidden_channels"),
-    **dict.fromkeys(("n_factors", "num_factors", "n_components"), "factors"),
-    **{"seed": "random_state", "n_layers": "num_layers", "class_weights": "class_weight"},
-    **{"variant": "model", "l2": "weight_decay", "early_stopping": "patience"},
+    "learning_rate": "lr",
+    "max_iter": "epochs",
+    "n_epochs": "epochs",
+    "hidden_dim": "hidden_channels",
+    "hidden_size": "hidden_channels",
+    "n_factors": "factors",
+    "seed": "random_state",
+    "variant": "model",
+    "class_weights": "class_weight",
 }
 
 
@@ -324,13 +327,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             self._graph, self._given_edges = graph, data.edge_index
             self._reasons: EdgeReasons | None = None
             self._set_learned()
-            output = self.trained_(graph)
-            factors = output.layers[-1].edge_factors if output.layers else None
-            of_factors = (
-                routing_warning(factors, best.settings),
-                usage_warning(self.trained_, output),
-            )
-            self._warnings = [*self.result_.warnings, *filter(None, of_factors)]
+            self._warnings = [*self.result_.warnings, *_factor_warnings(self.trained_, graph)]
             for warning in self._warnings:
                 if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
                     warnings.warn(warning, LGDWarning, stacklevel=2)
@@ -410,9 +407,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
                 of its nodes. Or features ``[N, d]`` together with ``edge_index``.
             edge_index: The edges ``[2, E]`` between the nodes whose features are ``X``.
         """
-        with said_to_caller():
-            graph, nodes = self._read(X, edge_index)
-            predicted = self._trained.task.predict(self._trained(graph).logits.cpu()[nodes]).numpy()
+        predicted = self._trained.task.predict(self._logits(X, edge_index)).numpy()
         if self._trained.task.multi_label:
             return predicted.astype(np.int64)
         return np.asarray(self.classes_[predicted])
@@ -421,11 +416,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any = None, *, edge_index: Any = None
     ) -> npt.NDArray[np.floating[Any]]:
         """Return the probability of every class or label, ``[N, C]``; see :meth:`predict`."""
-        with said_to_caller():
-            graph, nodes = self._read(X, edge_index)
-            return self._trained.task.probabilities(
-                self._trained(graph).logits.cpu()[nodes]
-            ).numpy()
+        return self._trained.task.probabilities(self._logits(X, edge_index)).numpy()
 
     def transform(self, X: Any = None, *, edge_index: Any = None) -> npt.NDArray[np.floating[Any]]:
         """Return the units of the last layer, ``[N, M, d]``; see :meth:`predict`."""
@@ -444,6 +435,11 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             factors = self._last_layer(graph).edge_factors.cpu()
         wanted = self._given_edges if data is None else data.edge_index
         return edge_rows(graph, factors, wanted).numpy()
+
+    def _logits(self, X: Any, edge_index: Any) -> Tensor:
+        with said_to_caller():
+            graph, nodes = self._read(X, edge_index)
+            return self._trained(graph).logits.cpu()[nodes]
 
     def _last_layer(self, graph: Data) -> Disentangled:
         output = self._trained(graph)
@@ -636,15 +632,24 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
 def _params_of(trained: TrainedModel) -> dict[str, Any]:
     """The parameters that a run's model was trained with."""
-    name, settings = trained.name, {**trained.settings.as_dict(), **MODELS[trained.name].fixed}
-    used = {k: v for k, v in settings.items() if belongs(k, name, trained.settings.variant)}
-    further = used.keys() - {"variant", "checkpoint_every", "class_weights", "metric", "batch_size"}
+    name, variant = trained.name, trained.settings.variant
+    settings = {**trained.settings.as_dict(), **MODELS[name].fixed}
+    settings = {k: v for k, v in settings.items() if belongs(k, name, variant)}
+    named = {k: v for k, v in settings.items() if k in _NAMED}
+    further = settings.keys() - {*_NAMED, "variant", "checkpoint_every"}
     return {
-        "model": model_name(name, trained.settings.variant),
-        **{k: used[k] for k in (*_NAMED, "metric", "batch_size") if k in used},
-        "class_weight": None if used["class_weights"] == "none" else used["class_weights"],
-        "settings": {k: used[k] for k in sorted(further - {*_NAMED})},
+        "model": model_name(name, variant),
+        **named,
+        "settings": {k: settings[k] for k in sorted(further)},
     }
+
+
+def _factor_warnings(trained: TrainedModel, graph: Data) -> list[str]:
+    """What a reader of a model's factors should know, as ``lgdgcn train`` says it."""
+    output = trained(graph)
+    factors = output.layers[-1].edge_factors if output.layers else None
+    both = routing_warning(factors, trained.settings), usage_warning(trained, output)
+    return [warning for warning in both if warning]
 
 
 def _plain(value: Any) -> Any:

@@ -17,16 +17,6 @@ from lgdgcn import tensor_file
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
 
-OWN_NAMES = [
-    "config.toml",
-    "metrics.jsonl",
-    "result.json",
-    "model.safetensors",
-    "units.png",
-    "measure.json",
-    "explore.html",
-]
-
 
 def rows_of(file: Path) -> list[dict[str, str]]:
     with file.open(newline="", encoding="utf-8") as opened:
@@ -48,55 +38,15 @@ def again(mine, run: Path, *args: object):
 # 41
 
 
-@pytest.mark.parametrize("name", OWN_NAMES)
-def test_fault_41_a_folder_with_other_files_of_these_names_is_refused(tmp_path, name):
-    """A run folder owns what its own naming makes: other files of these names stay.
-
-    A folder that holds such files and is no run of ours is refused.
-    """
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / name).write_text("mine")
-    train(tmp_path / "run", "--model", "mlp", epochs=1).refused(str(tmp_path / "run"))
-    assert content(tmp_path) == {f"run/{name}": b"mine"}
-
-
 def test_fault_41_a_configuration_is_not_lost_to_its_own_run(tmp_path):
-    """``--config mine/config.toml --out mine`` is refused and leaves the configuration."""
+    """A run folder owns what its own naming makes; ``--config`` is not replaced by its own run.
+
+    Files and links under a run's names: ``tests/runs/test_folder.py``.
+    """
     (tmp_path / "config.toml").write_text("hidden_channels = 12")
     args = ["--config", tmp_path / "config.toml", "--set", "epochs=1", "--out", tmp_path]
     call("train", GRAPH, "--model", "mlp", *args).refused("config.toml")
     assert content(tmp_path) == {"config.toml": b"hidden_channels = 12"}
-
-
-def test_fault_41_overwrite_leaves_what_no_run_has_made(run):
-    """``--overwrite`` replaces the run and leaves files that no run makes."""
-    others = {"checkpoints/thesis.safetensors": b"mine", "notes.txt": b"mine"}
-    for name, payload in others.items():
-        (run / name).parent.mkdir(exist_ok=True)
-        (run / name).write_bytes(payload)
-    assert train(run, "--overwrite", "--model", "mlp", epochs=1).code == 0
-    assert others.items() <= content(run).items()
-
-
-@pytest.mark.parametrize("how", [[], ["--resume"]], ids=["new", "resume"])
-@pytest.mark.parametrize("name", ["run.lock", "metrics.jsonl", "result.json", "model.safetensors"])
-def test_fault_41_links_are_not_followed(tmp_path, name, how):
-    """A link inside a run folder is not written through."""
-    (tmp_path / "thesis.txt").write_text("years of work")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / name).symlink_to(tmp_path / "thesis.txt")
-    train(tmp_path / "run", *how, "--model", "mlp", epochs=1)
-    assert (tmp_path / "thesis.txt").read_text() == "years of work"
-
-
-def test_fault_41_a_linked_folder_is_not_cleared(tmp_path):
-    """A link in the place of ``checkpoints`` is not followed either."""
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/seed-0-000001.safetensors").write_text("of another run")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run/checkpoints").symlink_to(tmp_path / "other")
-    train(tmp_path / "run", "--overwrite", "--model", "mlp", epochs=1)
-    assert content(tmp_path / "other") == {"seed-0-000001.safetensors": b"of another run"}
 
 
 # 42

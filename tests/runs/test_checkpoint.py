@@ -4,12 +4,8 @@ import itertools
 import json
 import os
 import pickle
-import random
 import resource
 import signal
-import subprocess
-import sys
-import time
 import warnings
 from pathlib import Path
 
@@ -20,7 +16,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save as encode
 
 from faults.hostile import Payload, sealed
-from lgdgcn import tensor_file
+from lgdgcn import storage, tensor_file
 from lgdgcn.errors import CheckpointError, InputError, LGDWarning
 from lgdgcn.runs.checkpoint import Checkpoint
 from lgdgcn.tensor_file import check_like
@@ -139,129 +135,55 @@ def test_links_pipes_and_folders_are_refused(tmp_path, name):
 
 # Killed and full
 
-SERVER = """
-import os, signal, sys
-from pathlib import Path
-import torch
-from lgdgcn import storage
-from lgdgcn.runs.checkpoint import Checkpoint
-from lgdgcn.train.population import TrainState
 
-def killed_before(number):
-    # Every call that changes the disk counts; the one with this number never happens.
-    count = 0
-    def wrap(module, name):
-        call = getattr(module, name)
+def die_before(number: int) -> None:
+    """Kill this process before its next call but ``number`` that changes the disk."""
+    calls = itertools.count()
+
+    def dies(call):
         def counted(*args, **kwargs):
-            nonlocal count
-            if count == number:
-                if name == "_fill":  # half of it does
+            if next(calls) == number:
+                if call.__name__ == "_fill":  # half of it is written
                     args[0].write(args[1][: len(args[1]) // 2])
                     args[0].flush()
                 os.kill(os.getpid(), signal.SIGKILL)
-            count += 1
             return call(*args, **kwargs)
-        setattr(module, name, counted)
-    for name in ("open", "fsync", "replace", "unlink"):
-        wrap(os, name)
-    wrap(storage, "_fill")
 
-def save(checkpoint, n, size):
-    tensors = {"model.w": torch.full((size,), float(n))}
-    checkpoint.save({0: TrainState(epoch=n, tensors=tensors)}, {"n": n})
+        return counted
 
-def work(folder, size, first, number):
-    torch.set_num_threads(1)
-    checkpoint = Checkpoint(Path(folder) / "run.safetensors")
-    checkpoint.load()
-    if number >= 0:
-        killed_before(number)
-        return save(checkpoint, first, size)
-    while True:
-        save(checkpoint, first, size)
-        os.write(1, f"{first}\\n".encode())
-        first += 1
+    for module, name in [(os, "open"), (os, "fsync"), (os, "replace"), (storage, "_fill")]:
+        setattr(module, name, dies(getattr(module, name)))
 
-for line in sys.stdin:
-    size, first, number, folder = line.rstrip("\\n").split(" ", 3)
+
+def save_and_die(folder: Path, number: int) -> bool:
+    """Save in another process, which is killed on the way; returns whether it was."""
     pid = os.fork()
     if pid == 0:
-        work(folder, int(size), int(first), int(number))
-        os._exit(0)
-    os.write(1, f"pid {pid}\\n".encode())
-    _, status = os.waitpid(pid, 0)
-    os.write(1, f"end {status}\\n".encode())
-"""
+        try:
+            found = checkpoint(folder)
+            found.load()
+            die_before(number)
+            found.save(states(3), {"n": 3})
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(pid, 0)[1])
 
 
-class Writer:
-    """A process that has torch loaded and forks a writer on demand: a kill every few ms."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, "-c", SERVER]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def start(self, folder: Path, size: int, first: int, number: int = -1) -> int:
-        self.process.stdin.write(f"{size} {first} {number} {folder}\n")
-        self.process.stdin.flush()
-        word, pid = self.process.stdout.readline().split()
-        assert word == "pid"
-        return int(pid)
-
-    def end(self) -> tuple[list[int], int]:
-        """Saves that returned, and how the writer ended."""
-        lines: list[int] = []
-        while (words := self.process.stdout.readline().split())[0] != "end":
-            lines.append(int(words[0]))
-        return lines, int(words[1])
-
-
-@pytest.fixture
-def writer():
-    writer = Writer()
-    yield writer
-    writer.process.stdin.close()
-    writer.process.wait(timeout=30)
-    writer.process.stdout.close()
-
-
-def test_kill_at_random_moments(tmp_path, writer):
-    """40 kills of a process that does nothing but save; nothing acknowledged is ever lost."""
-    chance = random.Random(0)
-    last, inside = 0, 0
-    for _ in range(40):
-        pid = writer.start(tmp_path, chance.choice([1000, 50_000, 500_000]), last + 1)
-        last = int(writer.process.stdout.readline())  # its first save is done
-        time.sleep(chance.uniform(0.0, 0.03))
-        os.kill(pid, signal.SIGKILL)
-        lines, status = writer.end()
-        assert os.WTERMSIG(status) == signal.SIGKILL
-        inside += any(name.endswith(".tmp") for name in names(tmp_path))
-        last = max([last, *lines])
-        found = epoch_of(tmp_path)
-        assert found in (last, last + 1)  # the last may be on the disk and not yet reported
-        last = found
-        for name in {*NAMES} & {*names(tmp_path)}:  # the file before is whole, too
-            tensor_file.load(tmp_path / name, "checkpoint")
-    assert inside  # some kills fell inside a write
-
-
-def test_kill_before_every_single_step_of_a_save(tmp_path, writer):
-    """The same without luck: the process dies before its 1st, 2nd, ... call to the system."""
+def test_kill_before_every_single_step_of_a_save(tmp_path):
+    """The process dies before its 1st, 2nd, ... call to the system; nothing saved is ever lost."""
     for number in itertools.count():
         folder = tmp_path / str(number)
         folder.mkdir()
         saved(folder, 1, 2)
-        writer.start(folder, 1000, 3, number)
-        _, status = writer.end()
-        assert epoch_of(folder) in ((2, 3) if status else (3,))
+        is_killed = save_and_die(folder, number)
+        assert epoch_of(folder) in ((2, 3) if is_killed else (3,))
+        save_and_die(folder, number)  # on top of what a kill has left
+        assert epoch_of(folder) in (2, 3)
         again = checkpoint(folder)
         again.load()
         again.save(states(9), {"n": 9})
         assert epoch_of(folder) == 9
-        if status == 0:
+        if not is_killed:
             break
     assert number >= 6
 

@@ -171,42 +171,21 @@ def test_fault_26_a_full_disk_leaves_the_old_checkpoint(server, whole, tmp_path)
     assert_same_run(folder, whole)
 
 
-@pytest.mark.parametrize("kind", ["cut", "flipped bit", "pickle", "other shape"])
-def test_fault_27_a_damaged_checkpoint_is_named_and_the_one_before_used(
-    server, whole, tmp_path, kind
-):
+def test_fault_27_a_damaged_checkpoint_is_named_and_the_one_before_used(server, whole, tmp_path):
     """A damaged or foreign checkpoint is named and the one before used; no payload runs.
 
     In part: a file whose digest fits but whose tensors are of another shape is refused by name,
-    and the one before it is not used.
+    and the one before it is not used. Every kind of damage: ``tests/runs/test_checkpoint.py``.
     """
     folder = tmp_path / "run"
     send_at(server.start(*ARGS, "--out", folder), folder, signal.SIGTERM, 12)
     assert server.wait().code == 143
     file = folder / "checkpoint.safetensors"
-    good = file.read_bytes()
-    if kind == "other shape":
-        checkpoint = Checkpoint(file)
-        states, about = checkpoint.load()
-        for state in states.values():
-            state.tensors = {name: tensor.flatten() for name, tensor in state.tensors.items()}
-        checkpoint.save(states, about)
-    else:
-        file.write_bytes(
-            {
-                "cut": good[:-7],
-                "flipped bit": good[:-3] + bytes([good[-3] ^ 4]) + good[-2:],
-                "pickle": pickle.dumps(Payload(tmp_path / "marker")),
-            }[kind]
-        )
+    file.write_bytes(pickle.dumps(Payload(tmp_path / "marker")))
     server.start(*ARGS, "--out", folder, "--resume")
     outcome = server.wait()
     assert not (tmp_path / "marker").exists()
-    if kind == "other shape":
-        outcome.refused("weights of another model")
-        return
-    assert outcome.code == 0
-    assert outcome.err.count("going on from the one before") == 1
+    assert (outcome.code, outcome.err.count("going on from the one before")) == (0, 1)
     assert file.name in outcome.err
     assert_same_run(folder, whole)
 
