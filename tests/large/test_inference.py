@@ -48,7 +48,6 @@ def _small_pieces(request, monkeypatch, tmp_path):
     """Every table and graph is made in many pieces, in memory or in mapped files."""
     monkeypatch.setattr(hops, "_ENTRIES", 64)
     monkeypatch.setattr("lgdgcn.large.structure._EDGES", 5)
-    monkeypatch.setattr("lgdgcn.large.structure._LISTED", 9)
     if request.param == "files":
         monkeypatch.setattr(hops, "_IN_MEMORY", 0)
         monkeypatch.setenv("TMPDIR", str(tmp_path))

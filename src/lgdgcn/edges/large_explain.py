@@ -36,10 +36,9 @@ class LargeExplainer(Explainer):
             InputError: One of them is no node.
         """
         asked = torch.unique(graph.find(names)) if names else None
-        row_ptr, column = graph.rows.row_ptr, graph.rows.column
-        nodes = linked_sample(row_ptr, column, _MOST)
+        nodes = linked_sample(graph.rows, _MOST)
         if asked is not None:
-            nodes = torch.unique(torch.cat([around(row_ptr, column, asked, 1), nodes]))
+            nodes = torch.unique(torch.cat([around(graph.rows, asked, 1), nodes]))
         part = graph.part(nodes)
         if asked is not None:
             part.asked = torch.searchsorted(nodes, asked)

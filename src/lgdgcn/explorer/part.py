@@ -54,10 +54,9 @@ def _chosen(
     graph: GraphView, node: str | None, hops: int, label: str | None, most: int
 ) -> tuple[Tensor, str]:
     """The nodes, ascending, and what they are."""
-    row_ptr, column = graph.rows.row_ptr, graph.rows.column
     if node is not None:
         seed = graph.find([node])
-        nodes = around(row_ptr, column, seed, hops, most)
+        nodes = around(graph.rows, seed, hops, most)
         reach = "1 hop" if hops == 1 else f"{hops} hops"
         drawn = " (as many as the page holds)" if len(nodes) == most else ""
         return nodes, f"those within {reach} of {node[:60]}{drawn}"
@@ -66,7 +65,7 @@ def _chosen(
         nodes = some_of(everyone, most)
         drawn = f", {len(nodes):,} of {len(everyone):,}" if len(nodes) < len(everyone) else ""
         return nodes, f"those with the label {label[:60]}{drawn}"
-    return linked_sample(row_ptr, column, most), "a sample of nodes and their neighbours"
+    return linked_sample(graph.rows, most), "a sample of nodes and their neighbours"
 
 
 def _labelled(graph: GraphView, label: str) -> Tensor:

@@ -105,7 +105,7 @@ def scores_without(table: UnitTable, nodes: Tensor, factor: int) -> Tensor:
     """
     network, rows = table.network, table.graph
     if network.propagation_graph is None:
-        near = around(rows.row_ptr, rows.column, nodes, depth_of(network) + 1)
+        near = around(rows, nodes, depth_of(network) + 1)
     else:  # latent neighbours may be anywhere, and are found anew
         near = torch.arange(rows.num_nodes)
     found = unit_table(_without(table, near, factor), network)
@@ -121,7 +121,7 @@ def _without(table: UnitTable, nodes: Tensor, factor: int) -> GraphRows:
     scale = 1.0 if rows.weight is None else _mean_weight(table, factor)
     degree, done = [torch.zeros(1, dtype=torch.long)], 0
     for chosen in torch.split(nodes, _ROWS):
-        source, place, entry = entries_between(rows.row_ptr, rows.column, chosen, nodes)
+        source, place, entry = entries_between(rows, chosen, nodes)
         stays = table.edge_factors(chosen[source], nodes[place]).argmax(1) != factor
         degree.append(torch.bincount(source[stays], minlength=len(chosen)))
         end = done + int(stays.sum())

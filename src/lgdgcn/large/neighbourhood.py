@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from lgdgcn import kernels
+from lgdgcn.large.rows import GraphRows
 
 __all__ = ["around", "drawn_edges", "entries_between", "induced_edges", "linked_sample", "some_of"]
 
@@ -12,33 +13,25 @@ _ROWS = 1 << 16  # nodes whose neighbours are read at once
 _FAN_OUT = 10  # neighbours of a node in a sample
 
 
-def around(
-    row_ptr: Tensor, column: Tensor, seeds: Tensor, hops: int, most: int | None = None
-) -> Tensor:
+def around(graph: GraphRows, seeds: Tensor, hops: int, most: int | None = None) -> Tensor:
     """All nodes within some hops of the seeds, ascending ``[n]``.
 
     Args:
-        row_ptr: Row boundaries ``[N + 1]``.
-        column: Neighbours ``[E]``.
+        graph: The graph.
         seeds: Nodes to start from.
         hops: Number of hops; 0 for the seeds alone.
         most: Of the hop that makes them more than so many, nodes are drawn; the others are left
             out.
-
-    Example:
-        >>> row_ptr, column = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
-        >>> around(row_ptr, column, torch.tensor([0]), 1)
-        tensor([0, 1])
     """
-    seen = torch.zeros(len(row_ptr) - 1, dtype=torch.bool)
+    seen = torch.zeros(graph.num_nodes, dtype=torch.bool)
     seen[seeds] = True
     frontier = seen.nonzero().squeeze(1)
     count = len(frontier)
     for _ in range(hops):
         found = torch.zeros_like(seen)
         for rows in torch.split(frontier, _ROWS):
-            _, entry = kernels.sample(row_ptr, rows, 0, 0)
-            found[column[entry].long()] = True
+            _, entry = kernels.sample(graph.row_ptr, rows, 0, 0)
+            found[graph.column[entry].long()] = True
         frontier = (found & ~seen).nonzero().squeeze(1)
         if most is not None and count + len(frontier) > most:
             frontier = some_of(frontier, most - count)
@@ -60,7 +53,7 @@ def some_of(nodes: Tensor, most: int, seed: int = 0) -> Tensor:
 
 
 def linked_sample(
-    row_ptr: Tensor, column: Tensor, most: int, seed: int = 0, first: Tensor | None = None
+    graph: GraphRows, most: int, seed: int = 0, first: Tensor | None = None
 ) -> Tensor:
     """So many nodes, ascending: some drawn at random, and some neighbours of each.
 
@@ -68,22 +61,21 @@ def linked_sample(
     nodes, if there are no more.
 
     Args:
-        row_ptr: Row boundaries ``[N + 1]``.
-        column: Neighbours ``[E]``.
+        graph: The graph.
         most: Number of nodes.
         seed: Of the drawing.
         first: Nodes that are taken in any case, no more than so many; then come their
             neighbours, and others only if there is room left.
     """
-    nodes = len(row_ptr) - 1
+    nodes = graph.num_nodes
     if nodes <= most:
         return torch.arange(nodes)
     order = np.random.default_rng(seed).choice(nodes, most, replace=False)
     drawn = torch.from_numpy(order.astype(np.int64))
     if first is not None:
         drawn, _ = kernels.renumber(first, drawn)
-    ptr, entry = kernels.sample(row_ptr, drawn, _FAN_OUT, seed)
-    others = column[entry].long()
+    ptr, entry = kernels.sample(graph.row_ptr, drawn, _FAN_OUT, seed)
+    others = graph.column[entry].long()
     # each with its neighbours, until there are enough
     ranked = torch.empty(len(drawn) + len(entry), dtype=torch.long)
     place = torch.arange(len(drawn)) + ptr[:-1]
@@ -94,29 +86,23 @@ def linked_sample(
     return kept[:most].sort().values
 
 
-def induced_edges(row_ptr: Tensor, column: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """The edges between some nodes of a graph in compressed rows.
+def induced_edges(graph: GraphRows, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    """The edges between some nodes of a graph.
 
     Args:
-        row_ptr: Row boundaries ``[N + 1]``.
-        column: Neighbours ``[E]``.
+        graph: The graph.
         nodes: The nodes, ascending ``[n]``.
 
     Returns:
-        The edges in the nodes' own numbers, sorted ``[2, e]``, and their entries in ``column``.
-
-    Example:
-        >>> row_ptr, column = torch.tensor([0, 1, 3, 4]), torch.tensor([1, 0, 2, 1])
-        >>> induced_edges(row_ptr, column, torch.tensor([1, 2]))
-        (tensor([[0, 1],
-                [1, 0]]), tensor([2, 3]))
+        The edges in the numbers of these nodes, sorted ``[2, e]``, and their entries in
+        ``graph.column``.
     """
-    source, target, entry = entries_between(row_ptr, column, nodes, nodes)
+    source, target, entry = entries_between(graph, nodes, nodes)
     return torch.stack([source, target]), entry
 
 
 def entries_between(
-    row_ptr: Tensor, column: Tensor, sources: Tensor, targets: Tensor
+    graph: GraphRows, sources: Tensor, targets: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The edges from some nodes to others, both ascending.
 
@@ -124,20 +110,19 @@ def entries_between(
         Where the ends of each edge are in ``sources`` and in ``targets``, and its entry in
         ``column``: ``[e]`` each.
     """
-    ptr, entry = kernels.sample(row_ptr, sources, 0, 0)
-    other = column[entry].long()
+    ptr, entry = kernels.sample(graph.row_ptr, sources, 0, 0)
+    other = graph.column[entry].long()
     place = torch.searchsorted(targets, other).clamp_max(max(0, len(targets) - 1))
     inside = targets[place] == other
     source = torch.repeat_interleave(ptr.diff(), output_size=len(entry))
     return source[inside], place[inside], entry[inside]
 
 
-def drawn_edges(row_ptr: Tensor, column: Tensor, most: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+def drawn_edges(graph: GraphRows, most: int, seed: int = 0) -> tuple[Tensor, Tensor]:
     """Edges of a graph, each with the same probability; all if there are no more.
 
     Args:
-        row_ptr: Row boundaries ``[N + 1]``.
-        column: Neighbours, both directions of every edge ``[E]``.
+        graph: The graph.
         most: Most edges, each counted once.
         seed: Of the drawing.
 
@@ -145,13 +130,13 @@ def drawn_edges(row_ptr: Tensor, column: Tensor, most: int, seed: int = 0) -> tu
         Their ends, ascending ``[n]``, and both directions of the edges in the numbers of these,
         sorted ``[2, e]``.
     """
-    if len(column) <= 2 * most:
-        entries = torch.arange(len(column))
+    if graph.num_edges <= 2 * most:
+        entries = torch.arange(graph.num_edges)
     else:
-        draw = np.random.default_rng(seed).integers(0, len(column), 2 * most)
+        draw = np.random.default_rng(seed).integers(0, graph.num_edges, 2 * most)
         entries = torch.from_numpy(np.unique(draw))
-    source = torch.searchsorted(row_ptr, entries, right=True) - 1
-    target, nodes = column[entries].long(), len(row_ptr) - 1
+    source = torch.searchsorted(graph.row_ptr, entries, right=True) - 1
+    target, nodes = graph.column[entries].long(), graph.num_nodes
     codes = torch.unique(torch.minimum(source, target) * nodes + torch.maximum(source, target))
     ends = torch.stack([codes // nodes, codes % nodes])
     ends = ends[:, some_of(torch.arange(len(codes)), most, seed)]

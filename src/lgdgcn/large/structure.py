@@ -5,7 +5,6 @@ ends agree, and latent neighbours. It begins with the plain edges and is found a
 depends on the graph and the weights alone, and whoever has these finds it again to the bit.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -30,7 +29,6 @@ Array = np.ndarray[Any, Any]
 
 MOST_NODES = 10_000_000  # whose latent neighbours are found by comparing all of them
 _EDGES = 1 << 16  # whose ends are compared at once
-_LISTED = 1 << 22  # latent neighbours that are looked through at once
 
 
 def check_structure_size(nodes: int) -> None:
@@ -108,6 +106,7 @@ def joined_rows(
         The same nodes with other neighbours; a pair that is both an edge and alike stands once.
     """
     nodes, width = graph.num_nodes, 0 if neighbours is None else neighbours.size(1)
+    alike = None if neighbours is None else _alike(neighbours.numpy())
     row_ptr = graph.row_ptr.numpy()
     index = torch.int32 if nodes < 2**31 else torch.int64
     most = graph.num_edges + 2 * nodes * width
@@ -118,9 +117,8 @@ def joined_rows(
     with long_work("joining edges and neighbours", "nodes") as advance:
         for low, high in pairwise(row_ranges(row_ptr, 2 * width + 1)):
             rows = _edges(graph, parts, low, high, row_ptr)
-            if neighbours is not None:
-                alike = _alike(neighbours.numpy(), low, high)
-                rows = rows + alike.astype(rows.dtype) * (gamma / 2)
+            if alike is not None:
+                rows = rows + alike[low:high].astype(rows.dtype) * (gamma / 2)
             rows.sort_indices()
             ptr[low + 1 : high + 1] = done + rows.indptr[1:]
             end = int(ptr[high])
@@ -140,9 +138,7 @@ def _edges(graph: GraphRows, parts: Tensor | None, low: int, high: int, row_ptr:
     first, last = int(row_ptr[low]), int(row_ptr[high])
     weight = torch.ones(last - first, dtype=graph.dtype)
     if parts is not None:
-        target = graph.column[first:last].long()
-        degree = graph.row_ptr[low : high + 1].diff()
-        source = torch.repeat_interleave(torch.arange(low, high), degree)
+        source, target = graph.edges(low, high)
         for start in range(0, len(target), _EDGES):
             some = slice(start, start + _EDGES)
             weight[some] = (parts[source[some]] * parts[target[some]]).sum(1)
@@ -151,21 +147,11 @@ def _edges(graph: GraphRows, parts: Tensor | None, low: int, high: int, row_ptr:
     return csr_array(entries, shape=(high - low, graph.num_nodes))
 
 
-def _alike(listed: Array, low: int, high: int) -> Any:
-    """How often some nodes and others list each other, 1 or 2, ``[high - low, N]``."""
+def _alike(listed: Array) -> Any:
+    """How often any two nodes list each other, 1 or 2, from the lists ``[N, k]``: ``[N, N]``."""
     nodes, k = listed.shape
-    own = np.repeat(np.arange(high - low), k), listed[low:high].reshape(-1)
-    pairs = [own, *_listing(listed, low, high)]
-    row, column = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    other = row + low != column  # a node that lists itself has no neighbour there
-    ones = np.ones(int(other.sum()), np.int8)
-    return csr_array((ones, (row[other], column[other])), shape=(high - low, nodes))
-
-
-def _listing(listed: Array, low: int, high: int) -> Iterator[tuple[Array, Array]]:
-    """Those of some nodes that are listed by others, and these; some lists at a time."""
-    rows = max(1, _LISTED // listed.shape[1])
-    for start in range(0, len(listed), rows):
-        chunk = listed[start : start + rows]
-        by, place = np.nonzero((chunk >= low) & (chunk < high))
-        yield chunk[by, place] - low, by + start
+    source, target = np.repeat(np.arange(nodes), k), listed.reshape(-1)
+    others = source != target  # a node that lists itself has no neighbour there
+    ones = np.ones(int(others.sum()), np.int8)
+    lists = csr_array((ones, (source[others], target[others])), shape=(nodes, nodes))
+    return lists + lists.T.tocsr()

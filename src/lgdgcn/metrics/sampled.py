@@ -40,7 +40,7 @@ class Sample:
         """Draw from a graph."""
         rows = graph.rows
         nodes = graph.part(some_of(torch.arange(rows.num_nodes), MOST_NODES, seed))
-        ends, edge_index = drawn_edges(rows.row_ptr, rows.column, MOST_EDGES, seed)
+        ends, edge_index = drawn_edges(rows, MOST_EDGES, seed)
         edges = graph.part(ends)
         edges.edge_index = edge_index
         found = nodes.x.size(0), edge_index.size(1) // 2
