@@ -40,7 +40,7 @@ def search_on(
     study.enqueue_trial(space.inside(start))
     tried = 0
     while time.monotonic() < end:
-        trials = [study.ask(space.distributions()) for _ in range(_BATCH)]
+        trials = [study.ask(space.ranges) for _ in range(_BATCH)]
         batch = [
             Candidate(model, resolve(start, space.settings_of(trial.params).as_dict(), keep))
             for trial in trials
