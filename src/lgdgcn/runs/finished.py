@@ -233,7 +233,8 @@ def finished_result(
         if found := differences({key: meta.get(key) for key in about}, about):
             raise CheckpointError(f"{run.model} is of another run: {'; '.join(found)}")
     except CheckpointError as error:
-        raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None
+        cause = str(error).removesuffix("; restore it")
+        raise CheckpointError(f"{cause}; restore it, or train again with --overwrite") from None
     _check_is_of_result(run)
     epochs = sum(row["epochs"] for row in rows)
     lines = run.metrics.read_bytes().count(b"\n") if run.metrics.is_file() else 0
