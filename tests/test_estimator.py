@@ -20,8 +20,10 @@ from torch_geometric.data import Data
 import lgdgcn
 from lgdgcn import LGDClassifier, tensor_file
 from lgdgcn.config import Settings, portfolio, preset
+from lgdgcn.data import from_networkx
 from lgdgcn.edges import fit_graph
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDNote, LGDWarning
+from lgdgcn.messages import said_to_caller
 from lgdgcn.search.candidates import FAMILIES, candidates
 from models.toy import toy_graph
 from train.one_seed import train_seed
@@ -733,9 +735,8 @@ def test_warnings_point_at_the_users_line_and_notes_go_to_the_log(caplog):
     assert "no split was given" in str(caught[0].message)
     assert {one.filename for one in caught} == {__file__}
     assert [one for one in caught if issubclass(one.category, LGDNote)] == caught[-1:]
-    graph = networkx.DiGraph([(0, 1), (1, 2)])
-    with caplog.at_level(logging.INFO, "lgdgcn"):
-        LGDClassifier.from_networkx(graph)
+    with caplog.at_level(logging.INFO, "lgdgcn"), said_to_caller():
+        from_networkx(networkx.DiGraph([(0, 1), (1, 2)]))
     assert "the graph is directed: made undirected" in caplog.messages
     assert model.n_iter_ == len(model.history_) == 3
 
