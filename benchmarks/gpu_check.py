@@ -28,8 +28,9 @@ TESTS = [
     "tests/nn/test_routing.py",
     "tests/faults/test_numerics.py -k gpu",
     "tests/train/test_cuda_graph.py",
-    "tests/train/test_resident.py",
+    "tests/large/test_sampler.py",
     "tests/train/test_trainer.py -k gpu_kernels",
+    "tests/train/test_equivalence.py",
     "tests/train/test_views.py",
 ]  # fmt: skip
 

@@ -30,7 +30,8 @@ def main() -> int:
         warm_up()
     end = time.monotonic() + 60 * (options.minutes or 1e9)
     table: dict[str, Counter[Verdict | str]] = {}
-    with tempfile.TemporaryDirectory(prefix="attack-") as shared:
+    # the last case may be cut off while its commands still write
+    with tempfile.TemporaryDirectory(prefix="attack-", ignore_cleanup_errors=True) as shared:
         if options.case is not None:
             return _repeat(options.part, options.seed, options.case, Path(shared))
         for number, (part, count) in enumerate(counts.items()):

@@ -98,7 +98,7 @@ def number_of(cell: str) -> float | None:
 
 def may_be_real(cells: Iterable[str]) -> bool:
     """Whether labels may be refused as measurements: all are numbers, one with a fraction."""
-    names = [cell for cell in cells if not is_nothing(cell) and cell.strip().lower() != "nan"]
+    names = [cell for cell in cells if not is_missing(cell)]
     real = any(is_number(cell) and not float(cell).is_integer() for cell in names)
     return real and all(map(is_number, names))
 
@@ -106,12 +106,12 @@ def may_be_real(cells: Iterable[str]) -> bool:
 def labels_of(cells: list[str]) -> list[str | int | None]:
     """Labels are text as written, or integers if every one is plain ASCII digits.
 
-    Nothing means unlabelled; so does ``nan`` in a column of numbers, and -1 where all others are
-    written with digits only.
+    Nothing means unlabelled; so does a word for nothing in a column of numbers, such as ``nan``,
+    and -1 where all others are written with digits only.
     """
     names = {cell for cell in cells if not is_nothing(cell)}
     numbers = {name for name in names if is_number(name)}
-    if numbers and all(name.strip().lower() == "nan" for name in names - numbers):
+    if numbers and all(map(is_missing, names - numbers)):
         names = set(numbers)
         if all(_COUNTED.fullmatch(name) for name in names):
             names -= {name for name in names if float(name) == -1}

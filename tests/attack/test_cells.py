@@ -25,6 +25,7 @@ nodes = st.lists(st.tuples(names, cells), min_size=1, max_size=6, unique_by=lamb
 @given(nodes=nodes, quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
 @example(nodes=[("#tag", "1_0"), ("b", "#10")], quoting=csv.QUOTE_MINIMAL)
 @example(nodes=[("a\r\nb", "a\rb"), ("a\nb", "a\nb")], quoting=csv.QUOTE_MINIMAL)
+@example(nodes=[("a", "1e5"), ("b", "None")], quoting=csv.QUOTE_MINIMAL)
 @example(nodes=[(" a", "007"), ("a ", "7")], quoting=csv.QUOTE_MINIMAL)
 @example(nodes=[("é", "12345678901234567890"), ("e\u0301", "12345678901234567891")], quoting=1)
 def test_ids_and_labels_come_back(tmp_path_factory, suffix, delimiter, nodes, quoting):

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from cli.conftest import CLASSES, write_graph
-from cli.runner import call, train, widest_table
+from cli.runner import call, page_of, train, widest_table
 from lgdgcn.runs.finished import open_run
 
 FORMULA, QUOTED = "=cmd|' /C calc'!A0", "naïve, “quoted”"
@@ -200,3 +200,21 @@ def test_numbers_have_their_range_over_the_seeds(finished):
     assert "one seed" not in text
     unstable = [one["factor"] for one in found["factors"] if not one["stability"]["stable"]]
     assert call("explain", run).out.count("is not stable") == len(unstable)
+
+
+def test_factors_of_a_model_without_them_are_those_of_the_one_beside_it(tmp_path, quick_measures):
+    run, beside = tmp_path / "run", tmp_path / "run/compared/lgdgcn"
+    assert train(run, "--model", "gcn", epochs=2).code == 0
+    assert train(beside, epochs=2).code == 0
+    whose = f"factors are those of LGD-GCN (ours), in {beside}; GCN predicts labels"
+    assert json_of(run)["factors_of"] == whose
+    for verb in ("explain", "measure", "explore"):
+        outcome = call(verb, run)
+        assert outcome.code == 0, outcome.err
+        assert outcome.out.count(whose) == 1
+    assert whose in page_of(run / "explore.html")["warnings"]
+    assert (run / "measure.json").is_file()
+    assert not {"measure.json", "explore.html"} & {file.name for file in beside.iterdir()}
+    assert call("predict", run).code == 0
+    with (run / "predictions.csv").open() as file:
+        assert "factor" not in next(csv.reader(file))  # GCN knows none

@@ -12,12 +12,9 @@ import torch
 from commands.conftest import write_graph
 from commands.runner import GRAPH, call, content, train
 from faults.graphs import fitted
-from lgdgcn.errors import InputError
 from lgdgcn.kernels import nearest
-from lgdgcn.search.study import open_study
 from lgdgcn.train.memory import out_of_memory
 from models.toy import toy_graph
-from tune.processes import SPACE, finish, kill_amid_trials, opened, start_workers, worker_of
 
 # Pipes and the disk
 
@@ -58,11 +55,11 @@ def unusable(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("verb", "work"),
     [
-        ("train", "lgdgcn.commands.train.fit"),
+        ("train", "lgdgcn.cli.train_nodes.fit"),
         ("measure", "lgdgcn.metrics.controls.measure"),
         ("explore", "lgdgcn.explorer.payload.payload"),
         ("predict", "lgdgcn.train.trained.TrainedModel.__call__"),
-        ("tune", "lgdgcn.commands.tune.search"),
+        ("tune", "lgdgcn.search.tuning.search"),
         ("reproduce", "lgdgcn.reproduce.runs.train_cells"),
     ],
     ids=["train", "measure", "explore", "predict", "tune", "reproduce"],
@@ -160,30 +157,3 @@ def test_fault_33_a_missing_extra_is_named(tmp_path, monkeypatch):
     train(tmp_path / "run", graph=graph).refused("pip install 'lgdgcn[parquet]'")
     study = ["--model", "mlp", "--storage", "postgresql://host/base", "--out", tmp_path / "tune"]
     call("tune", GRAPH, *study).refused("lgdgcn[postgres]")
-
-
-# Several processes
-
-
-def test_fault_34_workers_of_a_study_lose_nothing(tmp_path):
-    """A killed worker's trials are run again.
-
-    4 workers with 80 trials complete exactly 80, each once; an objective of NaN fails its trial
-    only; a study of another search space is refused. Kills at other moments and the same on a
-    PostgreSQL server: ``tests/tune/``.
-    """
-    storage = str(tmp_path / "study.db")
-    study = opened(storage, resume=False, seed=0)
-    with worker_of(storage, 81, study) as worker:
-        (diverged,) = worker.ask(1)
-        assert worker.tell(diverged, float("nan"))
-    kill_amid_trials(storage, trials=81, batch=4)
-    lost = {trial.params["x"] for trial in study.trials[1:]}
-    finish(start_workers(4, storage, 81))
-    states = [trial.state.name for trial in study.trials]
-    done = [trial.params["x"] for trial in study.trials if trial.state.name == "COMPLETE"]
-    assert len(done) == len(set(done)) == 80
-    assert lost < set(done)
-    assert states[0] == "FAIL"
-    with pytest.raises(InputError, match="other search"):
-        open_study("study", storage, space={**SPACE, "model": "mlp"}, resume=True)

@@ -177,6 +177,23 @@ def test_a_run_goes_on_bit_for_bit(tmp_path, model, seeds, changes, stop_at, how
             assert lines(run) == lines(whole)
 
 
+def test_the_log_is_the_same_whatever_was_trained_first(tmp_path, monkeypatch):
+    state, log = None, []
+
+    def first(epoch):
+        nonlocal state
+        log.append(epoch.metrics)
+        state = epoch.snapshot()
+
+    fit(split_of, SETTINGS, "gcn", SEEDS[:1], CPU, on_epoch=first)  # as a search has
+    with begun(tmp_path / "run") as run:
+        for metrics in log:
+            run.append_metrics({"seed": SEEDS[0], **metrics})
+        fit(split_of, SETTINGS, "gcn", SEEDS, CPU, run, begun=state)
+    found = [(line["epoch"], line["seed"]) for line in lines(run)]
+    assert found == [(epoch, seed) for epoch in range(1, 7) for seed in SEEDS]
+
+
 def test_lines_that_the_checkpoint_does_not_know_are_dropped(tmp_path):
     with begun(tmp_path / "run") as run:
         for line in ({"a": 1}, {"seed": 7, "epoch": 1}, {"seed": "0", "epoch": 1}, {"seed": 0}):

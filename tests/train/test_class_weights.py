@@ -88,18 +88,3 @@ def test_rare_ones_are_predicted_more_often(model, multi_label):
         column = 0 if multi_label else 1
         likely[weights] = trainer.tasks[0].probabilities(logits)[:, column].mean().item()
     assert likely["none"] < 0.25 < likely["balanced"]
-
-
-@pytest.mark.parametrize("multi_label", [False, True])
-def test_a_member_is_its_single_run(multi_label):
-    graphs = [toy_graph(multi_label=multi_label, dtype=torch.float64) for _ in range(2)]
-    graphs[1].train_mask = graphs[1].train_mask & (torch.arange(36) > 7)
-    settings = Settings(class_weights="balanced", epochs=5, hidden_channels=8, k=3)
-    members = [Member(settings, seed) for seed in (0, 1)]
-    both = Trainer(graphs, members, "gcn")
-    both.train()
-    for index, graph in enumerate(graphs):
-        alone = Trainer(graph, members[index : index + 1], "gcn")
-        alone.train()
-        one, other = alone.state(0).tensors, both.state(index).tensors
-        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)

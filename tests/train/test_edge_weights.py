@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from large.graphs import packed_from
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.validate import canonical
 from lgdgcn.edges.explain import without_pairs
@@ -20,7 +21,6 @@ from lgdgcn.train.population import Member
 from lgdgcn.train.prepared import hold_once, prepared, prepared_alike
 from lgdgcn.train.trainer import Trainer
 from train.one_seed import train_seed
-from train.test_batch_trainer import packed_from
 
 CPU = torch.device("cpu")
 

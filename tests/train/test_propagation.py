@@ -7,7 +7,6 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import LGDWarning
-from lgdgcn.metrics.controls import measure
 from lgdgcn.train.memory import _activations
 from lgdgcn.train.population import Member
 from lgdgcn.train.trained import TrainedModel
@@ -44,41 +43,6 @@ def same(one, other):
     assert one.keys() == other.keys()
     for name, tensor in one.items():
         assert torch.equal(tensor, other[name]), name
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_member_in_a_population_is_its_single_run(kind, sparse):
-    data = toy_graph()
-    data.x = data.x.to_sparse_csr() if sparse else data.x
-    rates = [(0.5, 0.2), (0.3, 0.0), (0.5, 0.4)]
-    members = [
-        Member(settings_of(kind, drop_nodes=drop, dropout=rate, structure_weight=drop), seed)
-        for seed, (drop, rate) in enumerate(rates)
-    ]
-    together = Trainer(data, members, model_of(kind))
-    together.train()
-    for index, member in enumerate(members):
-        alone = Trainer(data, [member], model_of(kind))
-        alone.train()
-        for name in ("model", "best"):
-            found = together.model(index, name).state_dict()
-            for key, tensor in alone.model(0, name).state_dict().items():
-                torch.testing.assert_close(found[key], tensor, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("stop", [1, 2, 3])
-def test_a_resumed_run_is_the_same_to_the_bit(kind, stop):
-    data, member = toy_graph(), Member(settings_of(kind), 3)
-    whole = Trainer(data, [member], model_of(kind))
-    whole.train()
-    first = Trainer(data, [member], model_of(kind))
-    for _ in range(stop):
-        first.epoch()
-    second = Trainer(data, [member], model_of(kind), states=[first.state(0)])
-    second.train()
-    same(whole.state(0).tensors, second.state(0).tensors)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,15 +84,6 @@ def test_the_structure_is_found_anew_every_so_many_epochs():
         seen.append(trainer.state(0).tensors["model.propagation_graph.value"])
     changed = [not torch.equal(a, b) for a, b in pairwise(seen)]
     assert changed == [True, False, True, False]  # after epochs 2 and 4
-
-
-@pytest.mark.parametrize("kind", KINDS[:-1])
-def test_what_has_factors_can_be_measured(kind):
-    data = toy_graph()
-    _, trained = train_seed(data, settings_of(kind), "lgdgcn", 0, torch.device("cpu"))
-    rows = {row["name"]: row for row in measure(trained, data, resamples=2)}
-    assert 0 <= rows["routing_entropy"]["value"] <= 1
-    assert 0 <= rows["routing_entropy"]["untrained"] <= 1
 
 
 def test_settings_of_the_propagation_without_it_are_named():

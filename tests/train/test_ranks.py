@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from lgdgcn.config import Settings
+from large.graphs import changed
+from large.test_sampler import STRUCTURE, canonical_graph, trained
 from lgdgcn.train.ranks import RankError, Ranks, _new_name
-from train.test_batch_trainer import STRUCTURE, canonical_graph, trained
 
 TESTS = Path(__file__).parents[1]
-SETTINGS = Settings(**{**STRUCTURE.as_dict(), "batch_size": 10, "epochs": 10})
+SETTINGS = changed(STRUCTURE, batch_size=10, epochs=10)
 EPOCHS = 4  # of five steps each
 
 WORKER = """
@@ -24,7 +24,7 @@ import json, sys, time
 import torch
 from lgdgcn.errors import LGDError
 from lgdgcn.train.ranks import Ranks
-from train.test_batch_trainer import canonical_graph, trained
+from large.test_sampler import canonical_graph, trained
 from train.test_ranks import EPOCHS, SETTINGS
 
 ranks = Ranks.start(torch.device("cpu"))

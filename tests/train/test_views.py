@@ -49,35 +49,6 @@ def test_without_them_nothing_changes(kind, monkeypatch):
         same(now.state(index).tensors, before.state(index).tensors)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_member_in_a_population_is_its_single_run(kind):
-    own = [ALL, {}, {"consistency_warmup": 3}, {"confidence": 0.37}, {"weight_average": 0.9}]
-    members = [Member(settings_of(kind, **changes), seed) for seed, changes in enumerate(own)]
-    together, _ = trained(members, model_of(kind))
-    for index, member in enumerate(members):
-        alone, _ = trained([member], model_of(kind))
-        found, want = together.state(index).tensors, alone.state(0).tensors
-        assert found.keys() == want.keys()
-        for name, tensor in want.items():
-            torch.testing.assert_close(found[name], tensor, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("changes", [*({name: value} for name, value in ALL.items()), ALL])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("stop", [1, 2, 3])
-def test_a_resumed_run_is_the_same_to_the_bit(kind, changes, stop):
-    data, member = toy_graph(), Member(settings_of(kind, **changes), 3)
-    whole, _ = trained([member], model_of(kind))
-    plain, _ = trained([Member(settings_of(kind), 3)], model_of(kind))
-    name = "best.encoder.weight"
-    assert not torch.equal(whole.state(0).tensors[name], plain.state(0).tensors[name])
-    first = Trainer(data, [member], model_of(kind))
-    for _ in range(stop):
-        first.epoch()
-    second, _ = trained([member], model_of(kind), data, states=[first.state(0)])
-    same(whole.state(0).tensors, second.state(0).tensors)
-
-
 # Warm-up
 
 

@@ -164,8 +164,8 @@ def node_blocks(graph: "GraphView", probabilities: bool) -> Iterator["Block"]:
     with long_work("predicting nodes", "nodes") as advance:
         for low in range(0, count, BLOCK):
             high = min(low + BLOCK, count)
-            nodes = torch.arange(low, high)
-            output = graph.output(nodes)
+            nodes = range(low, high)
+            output = graph.output(torch.arange(low, high))
             block: Block = {"node": graph.ids(nodes)} | tables.node_columns(graph, output)
             block |= tables.known_of(graph.about(slice(low, high)), known)
             if probabilities:

@@ -175,19 +175,20 @@ class GraphView(TrainedModel):
                 )
         return torch.tensor([numbers[name] for name in names], dtype=torch.long)
 
-    def ids(self, nodes: Tensor) -> list[Any]:
+    def ids(self, nodes: Tensor | range) -> list[Any]:
         """The ids of some nodes, their numbers where they have none."""
         if self.packed is not None:
-            return self.packed.ids(nodes.numpy())
-        names = self.data.get("node_ids")
-        return nodes.tolist() if names is None else [names[node] for node in nodes.tolist()]
+            return self.packed.ids(_entries(nodes))
+        names, numbers = self.data.get("node_ids"), _numbers(nodes)
+        return numbers if names is None else [names[node] for node in numbers]
 
-    def text(self, nodes: Tensor) -> dict[str, list[str]]:
+    def text(self, nodes: Tensor | range) -> dict[str, list[str]]:
         """What the nodes table says of some nodes in words, by the name of the column."""
         if self.packed is not None:
-            return {key: self.packed.text(key, nodes.numpy()) for key in self.packed.manifest.text}
+            names = self.packed.manifest.text
+            return {name: self.packed.text(name, _entries(nodes)) for name in names}
         text: dict[str, Sequence[str]] = self.data.get("node_text") or {}
-        return {key: [cells[node] for node in nodes.tolist()] for key, cells in text.items()}
+        return {name: [cells[i] for i in _numbers(nodes)] for name, cells in text.items()}
 
     def about(self, nodes: Any) -> Data:
         """Labels and split of some nodes, numbers or a slice, as a graph without edges."""
@@ -212,6 +213,15 @@ class GraphView(TrainedModel):
         if text := self.text(nodes):
             part.node_text = text
         return part
+
+
+def _numbers(nodes: Tensor | range) -> list[int]:
+    return list(nodes) if isinstance(nodes, range) else nodes.tolist()
+
+
+def _entries(nodes: Tensor | range) -> Any:
+    """Numbers of nodes for a file: what lies side by side is read at once."""
+    return slice(nodes.start, nodes.stop) if isinstance(nodes, range) else nodes.numpy()
 
 
 def _values(trained: TrainedModel) -> dict[str, Any]:

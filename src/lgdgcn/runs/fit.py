@@ -128,6 +128,7 @@ def fit(
         if best is None or rank > best[:2]:
             best = (*rank, trained)
     assert best is not None
+    follow.sort_log()
     return [results[seed] for seed in seeds], best[2]
 
 
@@ -189,6 +190,14 @@ class _Follower:
         """Keep the epochs in the log that trainings have behind them where they begin."""
         self.logged = {one.seed: one.state.epoch if one.state else 0 for one in self.trainings}
         run.cut_metrics(self._is_behind)
+
+    def sort_log(self) -> None:
+        """Sort the log by epoch, whatever was trained before what, in this pass or another."""
+        place = {one.seed: index for index, one in enumerate(self.trainings)}
+        if self.run is not None:
+            self.run.cut_metrics(
+                self._is_behind, order=lambda line: (line["epoch"], place[line["seed"]])
+            )
 
     def _is_behind(self, line: dict[str, Any]) -> bool:
         seed, epoch = line.get("seed"), line.get("epoch")

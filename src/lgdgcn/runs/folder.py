@@ -230,12 +230,17 @@ class Run:
         except OSError as error:
             raise storage.cannot_write(self.metrics, error) from error
 
-    def cut_metrics(self, keep: Callable[[dict[str, Any]], bool]) -> None:
-        """Keep the lines of the log that are whole and that ``keep`` wants."""
+    def cut_metrics(
+        self,
+        keep: Callable[[dict[str, Any]], bool],
+        order: Callable[[dict[str, Any]], Any] = lambda record: 0,
+    ) -> None:
+        """Keep the lines of the log that are whole and that ``keep`` wants, in this order."""
         if storage.plain_file(self.metrics):
             old = self.metrics.read_bytes()
-            kept = (line for line in old.splitlines() if (one := _record(line)) and keep(one))
-            new = b"".join(line + b"\n" for line in kept)
+            every = ((_record(line), line + b"\n") for line in old.splitlines())
+            kept = [(one, line) for one, line in every if one and keep(one)]
+            new = b"".join(line for _, line in sorted(kept, key=lambda pair: order(pair[0])))
             if new != old or self.metrics.stat().st_nlink > 1:  # a hard link may be a backup
                 storage.atomic_write(self.metrics, new)
 

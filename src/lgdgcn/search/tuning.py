@@ -1,37 +1,40 @@
-"""The search itself: ask Optuna for trials, train them in populations, tell it how they did."""
+"""The search itself: ask Optuna for trials, race a batch of them, tell it how they did."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from statistics import fmean, quantiles, stdev
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean, quantiles
 from typing import Any
 
 import optuna
 import torch
+from optuna.trial import FrozenTrial, TrialState
 from torch_geometric.data import Data
 
+from lgdgcn.config import AUTO
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import InputError
+from lgdgcn.errors import StoppedError
 from lgdgcn.runtime import StopRequest
+from lgdgcn.search.race import Candidate, Metrics, Split, Standing, race
 from lgdgcn.search.space import Space
-from lgdgcn.search.trials import OUT_OF_MEMORY, TrialRun, group_by_architecture, train_trials
-from lgdgcn.search.workers import Worker
+from lgdgcn.train.task import ChosenMetric, choose_metric
+from lgdgcn.training import Epoch
 
 __all__ = [
-    "Finalist",
-    "LowerThirdPruner",
     "SearchProblem",
+    "enqueue",
+    "fail_lost",
+    "finished",
     "sampler",
     "search",
-    "train_finalists",
+    "smoothed",
 ]
 
-FINALISTS = 6  # trials that are trained again
-FRESH_SEEDS = 8  # on seeds that no trial has seen
-_FIRST_FRESH_SEED = 1000
+RUNGS = (100, 200, 400)  # epochs after which a trial may be given up
+WINDOW = 10  # epochs over which the validation score is averaged
 _ENOUGH_SCORES = 9  # at a rung, before any trial is judged by them
-_WAIT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -53,22 +56,20 @@ class SearchProblem:
             "features": self.source.features,
             "model": self.model,
             "seeds": self.seeds,
-            "space": self.space.ranges,
+            "space": {name: vars(kind) for name, kind in self.space.ranges.items()},
             "settings": self.space.settings,
         }
 
-    def graphs(self, seeds: range) -> dict[int, Data]:
+    def splits(self, seeds: Iterable[int]) -> list[Split]:
         """The graph of every seed; one for all where the split does not depend on it."""
         if self.source.varies_with_seed:
-            return {seed: self.source.load(seed) for seed in seeds}
-        return dict.fromkeys(seeds, self.source.load())
+            return [Split(self.source.load(seed), seed) for seed in seeds]
+        graph = self.source.load()
+        return [Split(graph, seed) for seed in seeds]
 
-    def check(self, data: Data) -> None:
-        """Refuse a graph that has nothing to choose settings by."""
-        if not bool(data.val_mask.any()):
-            raise InputError(
-                f"{self.source.dataset} has no validation nodes to choose settings by; mark some"
-            )
+    def metric(self, data: Data) -> ChosenMetric:
+        """The score that trials are compared by."""
+        return choose_metric(data, self.space.settings.get("metric", AUTO))
 
     @property
     def batch_size(self) -> int:
@@ -76,191 +77,161 @@ class SearchProblem:
         return max(1, (64 if self.device.type == "cuda" else 12) // self.seeds)
 
 
-def sampler(seed: int | None) -> "optuna.samplers.BaseSampler":
+def sampler(seed: int | None) -> optuna.samplers.BaseSampler:
     """Tree-structured Parzen estimators; unfinished trials count as bad, so a batch spreads out."""
     return optuna.samplers.TPESampler(
         seed=seed, multivariate=True, constant_liar=True, n_startup_trials=20
     )
 
 
-class LowerThirdPruner(optuna.pruners.BasePruner):
-    """Prunes a trial that is in the lower third of all that have come as far.
+def smoothed(log: Sequence[Metrics], metric: str) -> float:
+    """The best validation score of a training, averaged over a few epochs.
+
+    A single epoch's score on a few hundred nodes is noisy, and the highest of a thousand of them
+    favours settings whose curve jumps about; a moving average does not.
+    """
+    scores = [epoch[f"val_{metric}"] or 0.0 for epoch in log]
+    ends = range(min(WINDOW, len(scores)), len(scores) + 1)
+    return max(fmean(scores[max(0, end - WINDOW) : end]) for end in ends)
+
+
+def is_poor(score: float, reached: Sequence[float]) -> bool:
+    """Whether a score is in the lower third of all trials that have come as far.
 
     Optuna's own pruners compare with trials that are complete, or by who came first; here a batch
     of trials comes to a rung together.
     """
-
-    def prune(self, study: "optuna.Study", trial: "optuna.trial.FrozenTrial") -> bool:
-        """Whether the trial's last reported score is in the lower third."""
-        step = trial.last_step
-        if step is None:
-            return False
-        trials = study.get_trials(deepcopy=False)
-        scores = [t.intermediate_values[step] for t in trials if step in t.intermediate_values]
-        if len(scores) < _ENOUGH_SCORES:
-            return False
-        return bool(trial.intermediate_values[step] < quantiles(scores, n=3)[0])
+    return len(reached) >= _ENOUGH_SCORES and score < quantiles(reached, n=3)[0]
 
 
 def search(
     problem: SearchProblem,
-    study: "optuna.Study",
-    worker: Worker,
-    on_change: Callable[[], None] = lambda: None,
+    study: optuna.Study,
+    wanted: int,
+    *,
+    with_others: bool = False,
+    on_trial: Callable[[], None] = lambda: None,
     stop: StopRequest | None = None,
 ) -> None:
-    """Work on a study until its trials are used up, by this and all other workers."""
-    graphs = problem.graphs(range(problem.seeds))
-    for data in graphs.values():
-        problem.check(data)
+    """Try settings until so many trials are finished; a batch more may be.
 
-    def on_epoch() -> None:
-        on_change()
-        if stop:
-            done = len(_complete_trials(study))
-            stop.check(f"stopped with {done} trials complete; go on with --resume")
-
-    while True:
-        claimed = worker.ask(problem.batch_size)
-        if not claimed:
-            if not worker.others_running:
-                return
-            time.sleep(_WAIT_SECONDS)  # another worker may die, its trials would be ours
-            on_epoch()
-            continue
-        _train_claimed(problem, worker, claimed, graphs, on_epoch)
-
-
-def _train_claimed(
-    problem: SearchProblem,
-    worker: Worker,
-    claimed: "Sequence[optuna.Trial]",
-    graphs: Mapping[int, Data],
-    on_epoch: Callable[[], None],
-) -> None:
-    """Train a batch of trials and tell the study of each when it is finished."""
-    trials = {trial.number: trial for trial in claimed}
-    runs = []
-    for trial in claimed:
-        settings = problem.space.settings_of(_suggest(trial, problem.space))
-        runs.append(TrialRun(trial.number, settings, range(problem.seeds)))
-
-    def tell(run: TrialRun) -> None:
-        score = None if run.failure else run.score  # no score fails the trial, and only it
-        notes = {"failure": run.failure} if run.failure else {"scores": run.scores}
-        worker.tell(trials[run.number], score, pruned=run.pruned, notes=notes)
-        on_epoch()
-
-    train_trials(
-        runs,
-        graphs,
-        problem.model,
-        problem.device,
-        on_finished=tell,
-        on_rung=lambda run, rung: _report(worker, trials[run.number], run, rung),
-        should_prune=lambda run: not run.failure and trials[run.number].should_prune(),
-        on_epoch=on_epoch,
-    )
-
-
-def _report(worker: Worker, trial: "optuna.Trial", run: TrialRun, rung: int) -> None:
-    """Say how a trial stands; one that others have taken over is not ours to go on with."""
-    if not worker.report(trial, run.score, rung):
-        run.failure = "taken over by another worker"
-
-
-def _suggest(trial: "optuna.Trial", space: Space) -> dict[str, Any]:
-    """Draw a value for every searched setting."""
-    return {name: trial._suggest(name, kind) for name, kind in space.distributions().items()}
-
-
-@dataclass(frozen=True)
-class Finalist:
-    """One of the best trials, trained again on fresh seeds."""
-
-    number: int
-    params: dict[str, Any]
-    scores: tuple[float, ...]  # validation, one per fresh seed
-    factors: dict[str, float] = field(default_factory=dict)  # headline measures, see lgdgcn.metrics
-
-    @property
-    def mean(self) -> float:
-        """Mean validation score."""
-        return fmean(self.scores)
-
-    @property
-    def std(self) -> float:
-        """Sample standard deviation over the seeds."""
-        return stdev(self.scores) if len(self.scores) > 1 else 0.0
-
-
-def train_finalists(
-    problem: SearchProblem, study: "optuna.Study", on_epoch: Callable[[], None] = lambda: None
-) -> list[Finalist]:
-    """Train the best trials again on fresh seeds; the first of the result is the winner.
-
-    The best of many noisy scores is partly luck; scores of fresh seeds are not. Those of a trial
-    are kept in the study as soon as all its seeds are finished, and are not trained again when it
-    is resumed; two machines that come here at the same time may both train a trial.
-
-    Raises:
-        InputError: No trial is complete, or none of the best has a score on fresh seeds.
+    Args:
+        problem: What is searched for.
+        study: Has all trials, those of other workers, too.
+        wanted: Finished trials; one that a killed worker has begun is none.
+        with_others: Leave alone what others have begun, rather than make up for it.
+        on_trial: Called after every trial.
+        stop: Becomes true when a signal asks to stop.
     """
-    best = sorted(_complete_trials(study), key=lambda trial: trial.value, reverse=True)[:FINALISTS]
-    if not best:
-        raise InputError("no trial has come to an end, so there is no winner; search longer")
-    first = max(_FIRST_FRESH_SEED, problem.seeds)
-    seeds = range(first, first + FRESH_SEEDS)
-    runs = [TrialRun(t.number, problem.space.settings_of(t.params), seeds) for t in best]
-    graphs: dict[int, Data] = {}
-
-    def keep(run: TrialRun) -> None:
-        if run.factors:
-            study.set_user_attr(_factors_key(run.number), run.factors)
-        if run.failure != OUT_OF_MEMORY:  # which another device may have
-            study.set_user_attr(_scores_key(run.number), [] if run.failure else run.scores)
-
-    for group in group_by_architecture(runs):
-        kept = study.user_attrs  # read anew: another machine may be at it too
-        new = [run for run in group if _scores_key(run.number) not in kept]
-        if not new:
-            continue
-        graphs = graphs or problem.graphs(seeds)
-        train_trials(
-            new,
-            graphs,
-            problem.model,
-            problem.device,
-            on_finished=keep,
-            on_epoch=on_epoch,
-            measure_factors=True,
-        )
-    kept = study.user_attrs
-    finalists = [
-        Finalist(t.number, t.params, tuple(scores), kept.get(_factors_key(t.number), {}))
-        for t in best
-        if (scores := kept.get(_scores_key(t.number)))
-    ]
-    if not finalists:
-        raise InputError(
-            "the best trials all diverge or run out of memory on fresh seeds; "
-            "search longer, lower lr or use another --device"
-        )
-    return sorted(finalists, key=lambda finalist: finalist.mean, reverse=True)
+    splits = problem.splits(range(problem.seeds))
+    while True:
+        left = wanted - len(finished(study))
+        if with_others:
+            left -= len(study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)))
+        if left <= 0:
+            return
+        count = min(left, problem.batch_size)
+        _train_batch(problem, study, splits, count, on_trial, stop)
 
 
-def _scores_key(number: int) -> str:
-    """The study's attribute with a trial's scores on fresh seeds; empty where it diverged."""
-    return f"fresh:{number}"
+def finished(study: optuna.Study) -> list[FrozenTrial]:
+    """Trials that have come to an end of their own, were it by failing."""
+    ends = (TrialState.COMPLETE, TrialState.PRUNED)
+    trials = study.get_trials(deepcopy=False)
+    return [trial for trial in trials if trial.state in ends or "failure" in trial.user_attrs]
 
 
-def _factors_key(number: int) -> str:
-    """The study's attribute with a finalist's factor metrics."""
-    return f"factors:{number}"
+def _train_batch(
+    problem: SearchProblem,
+    study: optuna.Study,
+    splits: Sequence[Split],
+    count: int,
+    on_trial: Callable[[], None],
+    stop: StopRequest | None,
+) -> None:
+    """Ask for trials, race them, and tell the study of each as soon as it is finished."""
+    candidates, open_trials = [], {}
+    for _ in range(count):
+        trial = study.ask(problem.space.ranges)
+        trial.set_user_attr("process", f"{socket.gethostname()}:{os.getpid()}")
+        candidates.append(Candidate(problem.model, problem.space.settings_of(trial.params)))
+        open_trials[id(candidates[-1])] = trial
+    metric = problem.metric(splits[0].graph).metric
+
+    def tell(one: Standing, *, pruned: bool = False) -> None:
+        trial = open_trials.pop(id(one.candidate), None)
+        if trial is None:
+            return
+        if one.failure:
+            trial.set_user_attr("failure", one.failure)
+            study.tell(trial, state=TrialState.FAIL)
+        else:
+            scores = [smoothed(log, metric) for log in one.logs]
+            trial.set_user_attr("scores", scores)
+            state = TrialState.PRUNED if pruned else TrialState.COMPLETE
+            study.tell(trial, None if pruned else fmean(scores), state)
+        on_trial()
+
+    def keep(standings: Sequence[Standing], rung: int) -> Iterator[Standing]:
+        going = [one for one in standings if not _is_finished(one)]
+        for one in going:
+            score = fmean(smoothed(log, metric) for log in one.logs)
+            open_trials[id(one.candidate)].report(score, rung)
+        known = (trial.intermediate_values for trial in study.get_trials(deepcopy=False))
+        reached = [scores[rung] for scores in known if rung in scores]
+        for one in standings:
+            if one not in going:
+                tell(one)
+            elif is_poor(fmean(smoothed(log, metric) for log in one.logs), reached):
+                tell(one, pruned=True)
+            else:
+                yield one
+
+    def on_epoch(epochs: Sequence[Epoch]) -> None:
+        if stop:
+            stop.check("stopped; what is finished is kept, go on with --resume")
+
+    longest = max(one.settings.epochs for one in candidates)
+    rungs = [*(rung for rung in RUNGS if rung < longest), longest]
+    try:
+        outcome = race(candidates, splits, rungs, keep, problem.device, on_epoch=on_epoch)
+    except StoppedError:
+        for trial in open_trials.values():
+            study.tell(trial, state=TrialState.FAIL)
+        raise
+    for one in outcome.standings:
+        tell(one)
 
 
-def _complete_trials(study: "optuna.Study") -> "list[optuna.trial.FrozenTrial]":
-    trials: list[optuna.trial.FrozenTrial] = study.get_trials(
-        states=(optuna.trial.TrialState.COMPLETE,)
-    )
-    return trials
+def _is_finished(one: Standing) -> bool:
+    """Whether a trial has come to its own end before a rung."""
+    settings, states = one.candidate.settings, [training.state for training in one.trainings]
+    return all(state is not None and state.is_finished(settings) for state in states)
+
+
+def fail_lost(study: optuna.Study) -> None:
+    """Fail the trials that dead processes of this machine had begun; they are lost."""
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        host, _, process = trial.user_attrs.get("process", "").rpartition(":")
+        if host == socket.gethostname() and not _is_alive(int(process)):
+            study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
+
+
+def _is_alive(process: int) -> bool:
+    """Whether another process has this number; our own has not begun any trial yet."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return process != os.getpid()
+
+
+def enqueue(study: optuna.Study, starts: Iterable[dict[str, Any]]) -> None:
+    """Let these settings be tried first, unless they are tried already."""
+    trials = study.get_trials(deepcopy=False)
+    known = [t.system_attrs.get("fixed_params") for t in trials if t.state != TrialState.FAIL]
+    for start in starts:
+        if start and start not in known:
+            study.enqueue_trial(start)

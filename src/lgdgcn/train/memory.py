@@ -57,7 +57,8 @@ def check_memory(
     if not settings:
         return
     share = 1.0 if nodes is None else min(1.0, nodes / max(1, int(data.x.size(0))))
-    most = max(settings, key=lambda one: one.k)
+    average = max(one.weight_average for one in settings)  # if any has one, all do
+    most = replace(max(settings, key=lambda one: one.k), weight_average=average)
     features, outputs = int(data.x.size(1)), Task.of(data).outputs
 
     def size(one: Settings, features: int = features) -> float:

@@ -1,14 +1,17 @@
+"""Batches of nodes: interrupted, from files or on another device, a training is the same."""
+
 import warnings
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from lgdgcn.config import Settings
+from large import graphs
+from large.graphs import NODES, changed, packed_from
+from large.pretended_device import DEVICE, OnDevice, pretended_device
 from lgdgcn.data import labels
 from lgdgcn.data.labels import SPLITS
-from lgdgcn.data.packed import PackedGraph, PackedWriter
-from lgdgcn.data.packed.whole import write_arrays
+from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError
 from lgdgcn.large import rows
@@ -19,53 +22,33 @@ from lgdgcn.train.population import Member
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.trainer import Trainer
 from lgdgcn.training import Training, run
-from train.test_batches import NODES, graph_of
 
-PLAIN = {"variant": "ours", "space": False, "diversity": False, "latent_graph": False}
-VOTES = Settings(**PLAIN, hidden_channels=12, iterations=2, batch_size=20, epochs=6, fan_out=3)
-ENCODER = Settings(
-    **PLAIN,
-    hidden_channels=12,
-    iterations=0,
-    encoder_channels=8,
-    hops=2,
-    hop_weights="learned",
-    input_dropout=0.2,
-    views=2,
-    batch_size=20,
-    batch_parts=2,
-    epochs=6,
-    fan_out=3,
-    weight_average=0.9,
-)
-BATCH_NORM = Settings(**{**ENCODER.as_dict(), "batch_norm": True, "encoder_layers": 2})
-DRAWN = Settings(**{**ENCODER.as_dict(), "hop_table": "never"})
-_OF_ITS_OWN = {"structure": "both", "structure_neighbours": 3, "refresh_every": 2}
-STRUCTURE = Settings(**{**ENCODER.as_dict(), **_OF_ITS_OWN})
-VOTED_STRUCTURE = Settings(**{**BATCH_NORM.as_dict(), **_OF_ITS_OWN, "iterations": 1})
-DRAWN_STRUCTURE = Settings(**{**DRAWN.as_dict(), **_OF_ITS_OWN, "iterations": 1})
+VOTES = changed(graphs.VOTES, fan_out=3, epochs=6)
+SEVERAL = {"fan_out": 3, "epochs": 6, "input_dropout": 0.2, "views": 2, "batch_parts": 2}
+ENCODER = changed(graphs.ENCODER, **SEVERAL, weight_average=0.9)
+BATCH_NORM = changed(ENCODER, batch_norm=True, encoder_layers=2)
+DRAWN = changed(ENCODER, hop_table="never")
+OF_ITS_OWN = {"structure": "both", "structure_neighbours": 3, "refresh_every": 2}
+STRUCTURE = changed(ENCODER, **OF_ITS_OWN)
 CASES = {
     "votes": VOTES,
     "encoder": ENCODER,
     "batch norm": BATCH_NORM,
     "drawn": DRAWN,
     "structure": STRUCTURE,
-    "structure and votes": VOTED_STRUCTURE,
-    "drawn structure": DRAWN_STRUCTURE,
+    "structure and votes": changed(BATCH_NORM, **OF_ITS_OWN, iterations=1),
+    "drawn structure": changed(DRAWN, **OF_ITS_OWN, iterations=1),
 }
 
 
-def canonical_graph(seed=0):
-    data = graph_of(seed, torch.float32)
-    data.classes = [0, 1, 2]
-    return data
+def canonical_graph():
+    return graphs.graph_of(0, torch.float32)
 
 
-def trained(settings, data, epochs, state=None):
-    loader = NeighbourLoader(prepared_rows(data, settings), settings)
+def trained(settings, data, epochs, state=None, device="cpu"):
+    loader = NeighbourLoader(prepared_rows(data, settings), settings, device)
     trainer = Trainer(loader, [Member(settings, 3)], "lgdgcn", [state])
-    reports = [report for _ in range(epochs) for report in trainer.epoch()]
-    return trainer, reports
+    return trainer, [report for _ in range(epochs) for report in trainer.epoch()]
 
 
 def same_tensors(a, b):
@@ -84,6 +67,57 @@ def test_a_training_that_goes_on_is_the_same_to_the_bit(name, before):
     same_tensors(resumed.state(0).tensors, whole.state(0).tensors)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_mapped_graph_trains_as_the_same_graph_in_memory(name, tmp_path):
+    settings, data = CASES[name], canonical_graph()
+    packed = packed_from(data, tmp_path / "graph.lgd")
+    graph = mapped_graph(packed)
+    assert graph.edge_index is None
+    assert fingerprint(graph) == fingerprint(packed.to_data())
+    same_tensors(
+        trained(settings, data, 3)[0].state(0).tensors,
+        trained(settings, graph, 3)[0].state(0).tensors,
+    )
+
+
+@pytest.mark.parametrize("memory", [0, 2**40], ids=["read by the host", "read by the device"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_gpu_trains_as_the_host_does(name, memory, monkeypatch):
+    settings, data = CASES[name], canonical_graph()
+    monkeypatch.setenv("LGDGCN_BACKEND", "torch")
+    expected, reports = trained(settings, data, 3)
+    with pretended_device(monkeypatch, memory):
+        trainer, found = trained(settings, data, 3, device=DEVICE)
+        assert (trainer.loader.source.sampler().device == DEVICE) == (memory > 0)
+        state = trainer.state(0)
+    for own, other in zip(found, reports, strict=True):
+        assert own.metrics == pytest.approx(other.metrics, rel=1e-5, abs=1e-7)
+    for key, tensor in expected.state(0).tensors.items():
+        assert_close(state.tensors[key].cpu(), tensor, rtol=1e-4, atol=1e-5)
+
+
+def test_a_pretended_device_finds_tensors_in_the_wrong_place(monkeypatch):
+    with pretended_device(monkeypatch):
+        there = torch.ones(3, device=DEVICE)
+        assert isinstance(there + 1, OnDevice)
+        assert (there + 1).device == DEVICE
+        with pytest.raises(RuntimeError, match="a tensor of the host"):
+            there + torch.ones(3)
+        assert (there.cpu() + torch.ones(3)).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_validation_nodes_and_no_edges_are_fine(name):
+    data = canonical_graph()
+    data.val_mask = torch.zeros_like(data.val_mask)
+    data.edge_index = data.edge_index[:, :0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, reports = trained(CASES[name], data, 2)
+    assert all(report.diverged is None for report in reports)
+    assert reports[-1].state.best_epoch == 2
+
+
 def test_batches_depend_on_seed_and_epoch():
     data = canonical_graph()
     one, reports = trained(VOTES, data, 2)
@@ -94,23 +128,6 @@ def test_batches_depend_on_seed_and_epoch():
     assert all(torch.equal(order.sort().values, torch.arange(NODES)) for order in orders)
     assert not torch.equal(orders[0], orders[1])
     assert not torch.equal(orders[0], orders[2])
-
-
-def packed_from(data, folder):
-    with PackedWriter(folder) as writer:
-        writer.finish(write_arrays(data, writer))
-    return PackedGraph.open(folder)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_mapped_graph_trains_as_the_same_graph_in_memory(name, tmp_path):
-    settings, data = CASES[name], canonical_graph()
-    graph = mapped_graph(packed_from(data, tmp_path / "graph.lgd"))
-    assert graph.edge_index is None
-    same_tensors(
-        trained(settings, data, 3)[0].state(0).tensors,
-        trained(settings, graph, 3)[0].state(0).tensors,
-    )
 
 
 @pytest.mark.parametrize("y", [None, torch.full((NODES,), -1), torch.full((NODES, 3), torch.nan)])
@@ -156,7 +173,7 @@ def labelled_graph(kind):
 @pytest.mark.parametrize(("kind", "metric"), LABELLED)
 def test_validation_in_chunks_scores_as_all_nodes_at_once(kind, metric):
     data = labelled_graph(kind)
-    settings = Settings(**{**ENCODER.as_dict(), "batch_size": 5, "metric": metric})
+    settings = changed(ENCODER, batch_size=5, metric=metric)
     trainer, _ = trained(settings, data, 1)
     score, loss, _ = trainer.loader.validate()
     with torch.no_grad(), trainer.population.averaged():
@@ -170,7 +187,7 @@ def test_validation_in_chunks_scores_as_all_nodes_at_once(kind, metric):
 @pytest.mark.parametrize("kind", LABELS)
 def test_rare_classes_count_as_much_in_a_batch_as_in_all_nodes(kind):
     data = labelled_graph(kind)
-    settings = Settings(**{**ENCODER.as_dict(), "batch_size": 10, "class_weights": "balanced"})
+    settings = changed(ENCODER, batch_size=10, class_weights="balanced")
     trainer, _ = trained(settings, data, 0)
     whole = Targets.of([data], "train_mask").balanced(6)
     part = (3, 1, 2, 0)  # seed, epoch, step, part
@@ -190,8 +207,7 @@ def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch)
     given = data.clone()
     given.test_mask[2] = True  # a node without a label is in no split
     packed = packed_from(given, tmp_path / "graph.lgd")
-    own = {"batch_size": 10, "class_weights": "balanced"}
-    settings = Settings(**{**ENCODER.as_dict(), **own})
+    settings = changed(ENCODER, batch_size=10, class_weights="balanced")
     logits = torch.rand(NODES, 6, generator=torch.Generator().manual_seed(0))
     for small in (False, True):
         if small:
@@ -207,15 +223,10 @@ def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch)
     assert found[1] == found[3]
 
 
-def test_a_mapped_graph_has_the_fingerprint_of_the_whole(tmp_path):
-    packed = packed_from(canonical_graph(), tmp_path / "graph.lgd")
-    assert fingerprint(mapped_graph(packed)) == fingerprint(packed.to_data())
-
-
 @pytest.mark.parametrize("name", ["encoder", *(name for name in CASES if "structure" in name)])
 def test_all_nodes_in_one_batch_score_as_the_whole_graph(name):
     data = canonical_graph()
-    settings = Settings(**{**CASES[name].as_dict(), "batch_size": NODES, "fan_out": 0})
+    settings = changed(CASES[name], batch_size=NODES, fan_out=0)
     trainer, _ = trained(settings, data, 3)
     model = trainer.model(0, "model").eval()
     x, nodes = trainer.graphs[0].x, data.val_mask.nonzero().squeeze(1)
@@ -231,14 +242,14 @@ def test_it_learns():
     data.x = torch.nn.functional.one_hot(data.y, 6).float()
     data.x += 0.1 * torch.rand(data.x.shape, generator=generator)
     easy = {"epochs": 25, "lr": 0.1, "hops": 0, "drop_nodes": 0.0, "dropout": 0.0}
-    settings = Settings(**{**ENCODER.as_dict(), **easy})
+    settings = changed(ENCODER, **easy)
     trainer, reports = trained(settings, data, 25)
     assert reports[-1].metrics["classification"] < 0.5 * reports[0].metrics["classification"]
     assert trainer.states[0].best_score > 0.9
 
 
 def test_trainings_in_batches_are_trained_one_after_the_other():
-    settings = Settings(**{**VOTES.as_dict(), "epochs": 1})
+    settings = changed(VOTES, epochs=1)
     both = [Training("lgdgcn", settings, seed, canonical_graph(), group=1) for seed in (5, 6)]
     ended = [(one.training.seed, one.state.epoch) for one in run(both, torch.device("cpu"))]
     assert ended == [(5, 1), (6, 1)]
@@ -253,18 +264,6 @@ def test_trainings_in_batches_are_trained_one_after_the_other():
     ],
 )
 def test_what_cannot_be_batched_is_named(change, named):
-    settings = Settings(**{**ENCODER.as_dict(), **change})
+    settings = changed(ENCODER, **change)
     with pytest.raises(InputError, match=named):
         Trainer(NeighbourLoader(canonical_graph(), settings), [Member(settings)])
-
-
-def test_no_validation_nodes_and_no_edges_are_fine():
-    data = canonical_graph()
-    data.val_mask = torch.zeros_like(data.val_mask)
-    data.edge_index = data.edge_index[:, :0]
-    for settings in CASES.values():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            _, reports = trained(settings, data, 2)
-        assert all(report.diverged is None for report in reports)
-        assert reports[-1].state.best_epoch == 2

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
-from lgdgcn.search.database import StudyAddress
+from lgdgcn.search.study import storage_url
 
 USER, PASSWORD = "tuner", "s3cret/pa:ss"  # with characters that addresses must escape
 
@@ -87,7 +87,7 @@ def running_server() -> Iterator[str]:
 
 def execute(storage: str, order: str) -> None:
     """Tell a database something, past Optuna."""
-    engine = create_engine(StudyAddress.read(storage).url, isolation_level="AUTOCOMMIT")
+    engine = create_engine(storage_url(storage), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(text(order))
     engine.dispose()

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 import torch
 from torch.testing import assert_close
-from torch_geometric.data import Data
 
+from large.graphs import NODES, graph_of
 from lgdgcn.errors import InputError
 from lgdgcn.large.batch_input import _place
 from lgdgcn.large.batches import BatchSampler
@@ -22,7 +22,6 @@ from lgdgcn.train.task import Task
 from lgdgcn.train.trainer import loss_terms
 from literal.seeds import seeds
 
-NODES = 48
 SEEDS = seeds(2)
 
 
@@ -32,27 +31,6 @@ def _float64():
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
-
-
-def graph_of(seed, dtype=torch.float64, weighted=False):
-    """A graph with a hub and nodes without edges, some of its nodes labelled."""
-    generator = torch.Generator().manual_seed(seed)
-    ends = torch.randint(2, NODES, (2, 60), generator=generator)
-    hub = torch.stack([torch.zeros(20, dtype=torch.long), torch.arange(5, 25)])
-    ends = torch.cat([ends, hub], 1)
-    ends = ends[:, ends[0] != ends[1]]
-    edges = torch.unique(torch.cat([ends, ends.flip(0)], 1), dim=1)
-    y = torch.randint(0, 3, (NODES,), generator=generator)
-    kind = torch.arange(NODES) % 4
-    masks = {"train_mask": kind == 0, "val_mask": kind == 1, "test_mask": kind > 1}
-    x = torch.rand(NODES, 6, generator=generator, dtype=dtype)
-    data = Data(x=x, edge_index=edges, y=y, **masks)
-    if weighted:
-        from lgdgcn.kernels.graph import set_edge_weights
-
-        weight = (edges.sum(0) % 5 + 1).to(dtype)  # the same in both directions
-        set_edge_weights(edges, weight)
-    return data
 
 
 def model_of(data, **options):
