@@ -55,7 +55,7 @@ def unusable(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("verb", "work"),
     [
-        ("train", "lgdgcn.commands.train.fit"),
+        ("train", "lgdgcn.cli.train_nodes.fit"),
         ("measure", "lgdgcn.metrics.controls.measure"),
         ("explore", "lgdgcn.explorer.payload.payload"),
         ("predict", "lgdgcn.train.trained.TrainedModel.__call__"),

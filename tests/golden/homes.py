@@ -172,7 +172,7 @@ def _batches(folder: Path) -> None:
 
 
 def _all_nodes(folder: Path) -> None:
-    _packed(folder, "--variant", "paper")
+    _packed(folder, "--model", "lgdgcn-paper")
 
 
 def _study(folder: Path) -> None:

@@ -48,6 +48,8 @@ def _read(
         if not file.is_file():  # opening a pipe would wait for ever
             raise ValueError("there is no such file")
         content: dict[str, Any] = parse(file.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it is no table")
         check(content)
     except KeyError as error:
         cause = f"it has no {error}"
@@ -61,48 +63,78 @@ def _read(
 
 
 def _check_config(content: dict[str, Any]) -> None:
-    run = _is(content["run"], dict)
+    run = _entry(content, "run", dict)
     for name in ("dataset", "model", "split"):
-        _is(run[name], str)
+        _entry(run, name, str)
     for name in ("root", "features", "label", "id"):
-        _is(run.get(name), str, type(None))
-    for name in _is(run.get("ignore", []), list):
-        _is(name, str)
-    _is(run["seeds"], int)
-    _is(content["settings"], dict)
+        _entry({name: None} | run, name, str, type(None))
+    _texts(run, "ignore")
+    _entry(run, "seeds", int)
+    _entry(content, "settings", dict)
 
 
 def _check_result(content: dict[str, Any]) -> None:
     for name in ("model", "metric", "model_sha256"):
-        _is(content[name], str)
-    _is(content["variant"], str, type(None))
-    _check_scores([content["mean"], *_is(content["factors"], dict).values()])
-    if not _is(content["runs"], list):
+        _entry(content, name, str)
+    _entry(content, "variant", str, type(None))
+    _check_score(content, "mean")
+    _check_scores(_entry(content, "factors", dict))
+    if not _entry(content, "runs", list):
         raise ValueError("it has no runs")
     for run in content["runs"]:
         for name in ("seed", "epochs"):
-            if _is(run[name], int) < 0:
+            if _entry(run, name, int) < 0:
                 raise ValueError(f"{name} is {run[name]}")
-        _is(run["data"], str)
-        _check_scores([run["val"], run["test"], run.get("threshold")])
+        _entry(run, "data", str)
+        for name in ("val", "test"):
+            _check_score(run, name)
+        _check_score({"threshold": None} | run, "threshold")
         for split in ("train", "val", "test"):
-            scores = _is(run["scores"][split], dict)
-            _check_scores([*scores.values(), scores[content["metric"]]])
-    for text in _is(content.get("warnings", []), list):
-        _is(text, str)
+            scores = _entry(_entry(run, "scores", dict), split, dict)
+            _check_score(scores, content["metric"])
+            _check_scores(scores)
+    _texts(content, "warnings")
+    if "ranking" in content:
+        search = _entry(content, "search", dict)
+        _entry(search, "metric", str)
+        _entry(search, "splits", int)
+        for row in _entry(content, "ranking", list):
+            _entry(row, "model", str)
+            _entry(row, "epochs", int)
+            _entry(row, "tried", int)
+            for name in ("validation", "noise"):
+                _check_score({name: None} | row, name)
     if "verdict" in content:
-        _is(content["verdict"]["sentence"], str)
-        _is(content["verdict"]["better"], str, type(None))
+        _entry(content["verdict"], "sentence", str)
+        _entry(content["verdict"], "better", str, type(None))
 
 
-def _is(value: Any, *kinds: type) -> Any:
-    """Return a value of one of these types; true is no number."""
+_WORDS = {dict: "table", list: "list", str: "text", int: "whole number", float: "number"}
+
+
+def _entry(table: Any, name: str, *kinds: type) -> Any:
+    """An entry of a table, of one of these types; true is no number."""
+    if not isinstance(table, dict):
+        raise TypeError(f"{str(table)[:40]!r} is no table")
+    value = table[name]
     if type(value) not in kinds or (type(value) is int and value > _LARGEST):
-        raise TypeError(f"{str(value)[:40]!r} is no {kinds[0].__name__}")
+        raise TypeError(f"{name} is {str(value)[:40]!r}, no {_WORDS[kinds[0]]}")
     return value
 
 
-def _check_scores(values: list[Any]) -> None:
-    for value in values:
-        if value is not None and not abs(_is(value, int, float)) < _LARGEST:
-            raise ValueError(f"{value} is no score")
+def _texts(table: dict[str, Any], name: str) -> None:
+    """Refuse an entry that is no list of texts, where it is there."""
+    texts = _entry({name: []} | table, name, list)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{name} is no list of texts")
+
+
+def _check_scores(table: dict[str, Any]) -> None:
+    for name in table:
+        _check_score(table, name)
+
+
+def _check_score(table: Any, name: str) -> None:
+    value = _entry(table, name, float, int, type(None))
+    if value is not None and not abs(value) < _LARGEST:
+        raise ValueError(f"{name} is {value}, no score")

@@ -3,7 +3,7 @@
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -204,7 +204,7 @@ def lost_to(result: Mapping[str, Any], folder: Path) -> str | None:
 
 
 def finished_result(
-    run: Run, load: Callable[[int], Data], what: Mapping[str, Any], seeds: int
+    run: Run, load: Callable[[int], Data], what: Mapping[str, Any], seeds: Sequence[int]
 ) -> dict[str, Any]:
     """Return the result of a finished run, once its data and its model are known to be the same.
 
@@ -214,14 +214,14 @@ def finished_result(
         run: The run.
         load: Returns the graph of a seed.
         what: What its result must say, such as its ``model``.
-        seeds: How many seeds it must have.
+        seeds: The seeds it must have.
     """
     result = read_result(run.result)
     rows = result["runs"]
     known = {key: result.get(key) for key in what}
-    if known != what or [row["seed"] for row in rows] != list(range(seeds)):
+    if known != what or [row["seed"] for row in rows] != list(seeds):
         raise InputError(f"{run.result} is of another run; restore it or train elsewhere")
-    if [row["data"] for row in rows] != [fingerprint(load(seed)) for seed in range(seeds)]:
+    if [row["data"] for row in rows] != [fingerprint(load(seed)) for seed in seeds]:
         raise CheckpointError(
             f"the data have changed since the run in {run.path} was trained: restore them, or "
             "train again with --overwrite or another --out"
@@ -233,7 +233,8 @@ def finished_result(
         if found := differences({key: meta.get(key) for key in about}, about):
             raise CheckpointError(f"{run.model} is of another run: {'; '.join(found)}")
     except CheckpointError as error:
-        raise CheckpointError(f"{error}; restore it, or train again with --overwrite") from None
+        cause = str(error).removesuffix("; restore it")
+        raise CheckpointError(f"{cause}; restore it, or train again with --overwrite") from None
     _check_is_of_result(run)
     epochs = sum(row["epochs"] for row in rows)
     lines = run.metrics.read_bytes().count(b"\n") if run.metrics.is_file() else 0
