@@ -35,8 +35,6 @@ from lgdgcn.config import (
 from lgdgcn.data.in_memory import (
     MASKS,
     edge_rows,
-    from_networkx,
-    from_pandas,
     graph_to_fit,
     node_numbers,
     without,
@@ -123,7 +121,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     Bound to a graph, ``LGDClassifier(graph=data)``, it can be fitted on some of its nodes,
     ``fit(nodes, y)``, and asked about others, ``predict(nodes)``, by number or, where the graph has
     ``node_ids``, by id: so scikit-learn's model selection works. All edges and features are seen,
-    labels only of the nodes to fit, of which a fifth chooses the epoch to keep.
+    labels only of the nodes to fit, of which a fifth chooses the epoch to keep. Graphs of networkx
+    and tables of pandas are read by :func:`lgdgcn.data.from_networkx` and ``from_pandas``.
 
     Nodes that were not there in training are predicted in the same way as all others: with a graph
     that has them, ``predict(grown)``, or one of quite other nodes. It needs the feature columns of
@@ -267,31 +266,6 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         state: dict[str, Any] = super().__getstate__()
         of_graph = ("_graph", "_given_edges", "_reasons", "choice_")
         return {name: value for name, value in state.items() if name not in of_graph}
-
-    @classmethod
-    def from_networkx(
-        cls, graph: Any, label: str = "label", *, words: Sequence[str] = (), **params: Any
-    ) -> Self:
-        """Bind to a ``networkx`` graph; see :func:`~lgdgcn.data.in_memory.from_networkx`."""
-        with said_to_caller():
-            return cls(graph=from_networkx(graph, label, words=words), **params)
-
-    @classmethod
-    def from_pandas(
-        cls,
-        nodes: Any,
-        edges: Any,
-        label: str = "label",
-        *,
-        id: str | None = None,
-        ignore: Sequence[str] = (),
-        words: Sequence[str] = (),
-        **params: Any,
-    ) -> Self:
-        """Bind to two tables; see :func:`~lgdgcn.data.in_memory.from_pandas`."""
-        with said_to_caller():
-            graph = from_pandas(nodes, edges, label, id=id, ignore=ignore, words=words)
-            return cls(graph=graph, **params)
 
     # Fitting
 
