@@ -260,8 +260,7 @@ def test_drawn_neighbours_and_edges_are_right_on_average(weighted):
         assert bool(((values.mean(0) - exact[name]).abs() <= 5 * error + 1e-6).all()), name
 
 
-def test_a_disk_without_room_is_said(tmp_path, monkeypatch):
-    def full(*_):
+def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.posix_fallocate", full)
