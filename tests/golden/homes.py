@@ -17,7 +17,7 @@ from unittest import mock
 
 import torch
 
-from commands.runner import call
+from cli.runner import call
 from lgdgcn.edges import shown_types
 from lgdgcn.search import finalists
 from lgdgcn.train.trainer import Trainer
