@@ -339,7 +339,7 @@ def test_an_empty_part_of_the_split(tmp_path, empty):
 def test_a_finished_run_is_kept(finished):
     folder, _ = finished
     before = content(folder)
-    train(folder, "--seeds", 2).refused("already holds a finished run", "--resume")
+    train(folder, "--seeds", 2).refused("already holds a finished run", "lgdgcn show")
     assert content(folder) == before
 
 

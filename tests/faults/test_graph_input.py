@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse
 import torch
 
-from commands.conftest import CLASSES, write_graph
-from commands.runner import call, content, train
+from cli.conftest import CLASSES, write_graph
+from cli.runner import call, content, train
 from faults.graphs import SPLITS, arrays, as_data, fitted, saved
 from lgdgcn.config import model_name
 from lgdgcn.data.source import GraphSource

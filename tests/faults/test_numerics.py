@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from commands.runner import content, train
+from cli.runner import content, train
 from faults.graphs import arrays, fitted, saved
 from lgdgcn import tensor_file
 from lgdgcn.config import model_name

@@ -111,11 +111,15 @@ class FinishedRun:
         seed = self.best_run["seed"] if self.source.varies_with_seed else 0
         with told_before():
             data = self.source.load(seed, encoding=self.trained.encoding)
+        self.check_same(data)
+        return data
+
+    def check_same(self, data: Data) -> None:
+        """Say so if a graph is not what the model was trained on."""
         if self.best_run["data"] != fingerprint(data):
             text = f"the data have changed since the run in {self.folder} was trained: "
             text += "what follows is of the model that was trained before"
-            warnings.warn(text, LGDWarning, stacklevel=2)
-        return data
+            warnings.warn(text, LGDWarning, stacklevel=3)
 
     def with_factors(self) -> "FinishedRun":
         """This run or, where its model has no factors, that of LGD-GCN beside it, if any is."""

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from cli.conftest import write_graph
 from cli.runner import call, page_of, result_of, train
 from cli.test_warnings import write_classes
-from commands.conftest import write_graph
 from lgdgcn import LGDClassifier
 from lgdgcn.errors import LGDWarning
 from lgdgcn.runs.finished import lost_to, open_run
