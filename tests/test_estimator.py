@@ -557,6 +557,7 @@ def test_features_are_matched_by_name():
     data = toy_graph()
     data.feature_names = [f"f{i}" for i in range(12)]
     model = fitted(data)
+    assert list(model.feature_names_in_) == data.feature_names
     other = toy_graph()
     other.x, other.feature_names = data.x.flip(1), data.feature_names[::-1]
     with pytest.warns(LGDWarning, match="matched by name"):
@@ -564,6 +565,7 @@ def test_features_are_matched_by_name():
     other.feature_names = [*other.feature_names[:-1], "g"]
     with pytest.raises(InputError, match="missing 'f0'; new 'g'"):
         model.predict(other)
+    assert not hasattr(model.fit(toy_graph()), "feature_names_in_")
 
 
 def test_a_fit_that_learned_nothing_says_so():

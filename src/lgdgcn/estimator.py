@@ -366,6 +366,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = np.asarray(trained.classes)
         self.n_features_in_ = trained.in_channels
         self.factors_ = trained.settings.num_factors if trained.model.num_factors else 0
+        vars(self).pop("feature_names_in_", None)  # of another fit
         if trained.feature_names is not None:
             self.feature_names_in_ = np.asarray(trained.feature_names, dtype=object)
         if hasattr(self, "result_"):
