@@ -42,7 +42,7 @@ BY_HAND = "# Settings after the papers of these models, which were not learnt:\n
 
 MOST = 6.0  # points lost that count, so that one graph alone decides nothing
 JUDGED = (50, 150, 300)  # epochs after which validation scores are written down
-KEPT = (8, 4, 1)  # members that go on then; lgdgcn.search.portfolio.ROUNDS is quicker
+KEPT = (8, 4, 1)  # members that go on then; lgdgcn.search.choose.RUNGS are quicker
 
 Entry = dict[str, Any]
 PLAIN: Entry = {"views": 1, "drop_nodes": 0.0, "lambda_consistency": 0.0}

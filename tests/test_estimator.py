@@ -24,7 +24,8 @@ from lgdgcn.data import from_networkx
 from lgdgcn.edges import fit_graph
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDNote, LGDWarning
 from lgdgcn.messages import said_to_caller
-from lgdgcn.search.candidates import FAMILIES, candidates
+from lgdgcn.search.candidates import candidates
+from lgdgcn.search.families import FAMILIES
 from models.toy import toy_graph
 from train.one_seed import train_seed
 
@@ -219,7 +220,7 @@ def test_what_needs_factors_says_so_where_the_model_has_none(method):
 
 def test_settings_are_chosen_in_a_race_and_training_goes_on_from_there(monkeypatch):
     monkeypatch.setattr("lgdgcn.search.choose.RUNGS", (2, 4))
-    monkeypatch.setattr("lgdgcn.search.choose.KEPT", {2: (2, 1)})
+    monkeypatch.setattr("lgdgcn.search.choose.KEPT", {2: 2})
     model = LGDClassifier(epochs=6, lr=0.02, budget=3).fit(toy_graph())
     tried = candidates("", "lgdgcn", {"epochs": 6, "lr": 0.02}, variant="ours", multi_label=False)
     assert model.trained_.settings in [candidate.settings for candidate in tried[:3]]

@@ -48,8 +48,9 @@ from lgdgcn.models import MODELS
 from lgdgcn.nn import Disentangled
 from lgdgcn.runs.fit import SeedResult, fit
 from lgdgcn.runtime import select_device
-from lgdgcn.search.candidates import candidates, candidates_of_all, seconds_of
+from lgdgcn.search.candidates import candidates, candidates_of_all
 from lgdgcn.search.choose import choose
+from lgdgcn.search.families import limit_of
 from lgdgcn.search.race import Candidate
 from lgdgcn.storage import check_target, write_text
 from lgdgcn.train.checks import usage_warning
@@ -286,7 +287,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             data = graph_to_fit(X, y, edge_index, self.graph, seed)
             graph = canonical(data, require_labels=True)
             tried = self._tried(given, multi_label=graph.y.dim() == 2)
-            limit = None if self.time_limit is None else seconds_of(self.time_limit)
+            limit = limit_of(self.time_limit or "none", "time_limit")
             self.choice_ = choose(tried, graph, device, seed=seed, seconds=limit)
             best, self.history_ = self.choice_.best, [*self.choice_.log]
             (self.result_,), self.trained_ = fit(

@@ -1,7 +1,5 @@
-"""What is tried on a graph without settings of its own, and for how long."""
+"""What is tried on a graph without settings of its own."""
 
-import math
-import re
 from itertools import zip_longest
 from typing import Any
 
@@ -16,34 +14,10 @@ from lgdgcn.config import (
     resolve,
     with_fitting_width,
 )
-from lgdgcn.errors import InputError
 from lgdgcn.search.families import families_with
 from lgdgcn.search.race import Candidate
 
-__all__ = ["BASELINES", "USUAL_BUDGET", "candidates", "candidates_of_all", "seconds_of"]
-
-BASELINES = ("mlp", "gcn", "appnp", "grand")  # the best of them stands beside ours
-USUAL_BUDGET = "1m"
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def seconds_of(budget: str | None) -> float | None:
-    """Read ``--budget``: ``30s``, ``5m``, ``1h``, or ``none`` for no search at all.
-
-    Where nobody gives one, it is :data:`USUAL_BUDGET`.
-
-    Example:
-        >>> seconds_of("5m"), seconds_of("none")
-        (300.0, None)
-    """
-    budget = USUAL_BUDGET if budget is None else budget
-    if budget.strip().lower() == "none":
-        return None
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([smh])\s*", budget)
-    seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
-    if not 0 < seconds < math.inf:
-        raise InputError(f"budget is {budget[:50]!r}; write 30s, 5m, 1h or none")
-    return seconds
+__all__ = ["candidates", "candidates_of_all"]
 
 
 def candidates(

@@ -60,10 +60,14 @@ def budget_of(text: str | None) -> int | None:
     raise InputError(f"--budget is {text[:50]!r}; give a number of settings to try, or none")
 
 
-def limit_of(text: str | None) -> float | None:
+def limit_of(text: str | None, name: str = "--time-limit") -> float | None:
     """Read ``--time-limit`` in seconds: ``30s``, ``5m``, ``1h``, or ``none`` for no limit.
 
     Where nobody gives one it is :data:`USUAL_LIMIT`, which no graph of moderate size needs.
+
+    Args:
+        text: The limit.
+        name: What errors call it.
 
     Example:
         >>> limit_of("5m"), limit_of("none")
@@ -75,5 +79,5 @@ def limit_of(text: str | None) -> float | None:
     found = re.fullmatch(_TIME, text)
     seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
     if not 0 < seconds < math.inf:
-        raise InputError(f"--time-limit is {text[:50]!r}; write 30s, 5m, 1h or none")
+        raise InputError(f"{name} is {text[:50]!r}; write 30s, 5m, 1h or none")
     return seconds
