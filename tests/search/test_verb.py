@@ -327,7 +327,7 @@ def test_what_is_set_is_not_searched(tmp_path):
     found = tomllib.loads((tmp_path / f"out/{NAME}.toml").read_text())
     assert found["settings"].items() >= {"lr": 0.02, "epochs": 6}.items()
     assert found["preset"]["search"].endswith(
-        " --set lr=0.02 --set epochs=6 --set metric=average_precision"
+        " --set lr=0.02 --set epochs=6 --metric average_precision"
     )
     tune(tmp_path, "--set", "lr=0.03", "--resume").refused("of another search", "lr: 0.02")
 
