@@ -134,7 +134,7 @@ def _identity(folder: Path) -> None:
 
 def _chosen(folder: Path) -> None:
     _graph(folder)
-    _done("train", "graph", *TINY[:4], "--epochs", 2, "--budget", "1m", "--out", "run")
+    _done("train", "graph", *TINY[:4], "--epochs", 2, "--budget", 7, "--out", "run")
     (folder / "run/result.json").unlink()
 
 
