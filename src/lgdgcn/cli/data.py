@@ -118,7 +118,7 @@ def pack(
             "lgdgcn train; here text:COLUMN is understood"
         )
     if source.split == "random":
-        raise InputError("--split random is for named data sets; use a split column")
+        raise InputError("--split random is drawn in training: give it to lgdgcn train")
     encoding = None
     if like is not None and (source.ignore or source.features):
         option = "ignore" if source.ignore else "features"
