@@ -19,7 +19,7 @@ import torch
 
 from commands.runner import call
 from lgdgcn.edges import shown_types
-from lgdgcn.search import tuning as search
+from lgdgcn.search import finalists
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["SYNTHETIC", "copy", "home", "plain_machine", "signal_in_epoch"]
@@ -178,7 +178,7 @@ def _all_nodes(folder: Path) -> None:
 def _study(folder: Path) -> None:
     (folder / "space.toml").write_text(SPACE)
     how = ["--model", "mlp", "--trials", 1, "--space", "space.toml", "--out", "out"]
-    with mock.patch.multiple(search, FINALISTS=1, FRESH_SEEDS=2):
+    with mock.patch.multiple(finalists, FINALISTS=1, FRESH_SEEDS=2):
         _done("tune", SYNTHETIC, *how)
 
 
