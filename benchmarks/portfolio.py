@@ -38,10 +38,11 @@ LARGEST = {"lgdgcn": 12}  # members of a portfolio; baselines have 4
 
 RESULT = Path(__file__).with_suffix(".json")  # all portfolios, for benchmarks/suite.py
 USED = Path(lgdgcn.__file__).with_name("portfolio.toml")
+BY_HAND = "# Settings after the papers of these models, which were not learnt:\n"
 
 MOST = 6.0  # points lost that count, so that one graph alone decides nothing
 JUDGED = (50, 150, 300)  # epochs after which validation scores are written down
-KEPT = (8, 4, 1)  # members that go on then; lgdgcn.search.portfolio.ROUNDS is quicker
+KEPT = (8, 4, 1)  # members that go on then; lgdgcn.search.choose.RUNGS are quicker
 
 Entry = dict[str, Any]
 PLAIN: Entry = {"views": 1, "drop_nodes": 0.0, "lambda_consistency": 0.0}
@@ -299,7 +300,8 @@ def as_toml(found: dict[str, dict[str, list[Entry]]]) -> str:
         for entry in chosen["all"]:
             lines += [f"[[{name}]]  # {entry['kind']}"]
             lines += [f"{k} = {json.dumps(v)}" for k, v in entry.items() if k != "kind"] + [""]
-    return "\n".join(lines)
+    _, _, by_hand = USED.read_text().partition(BY_HAND)
+    return "\n".join(lines) + "\n" + BY_HAND + by_hand
 
 
 def main() -> None:

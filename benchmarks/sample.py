@@ -10,6 +10,7 @@ graph), the same splits and the same rounds were used on the whole graph.
 
 import argparse
 import json
+import time
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -17,7 +18,7 @@ import torch
 from suite import MEASURED, candidates_of
 from trainings import scored, source_of
 
-from lgdgcn.search.portfolio import choose_each
+from lgdgcn.search.choose import choose
 from lgdgcn.search.sample import search_sample
 from lgdgcn.storage import write_json
 from lgdgcn.training import Training
@@ -28,12 +29,15 @@ def train(graph: str, split: int, nodes: int, file: Path) -> None:
     data, device = source_of(graph).load(split), torch.device("cpu")
     candidates = candidates_of(graph, "lgdgcn", data.y.dim() == 2)
     sample = search_sample(data, split, nodes)
-    [choice] = choose_each(candidates, [sample], [split], device)
+    start = time.monotonic()
+    choice = choose(candidates, sample, device, seed=split)
+    seconds = time.monotonic() - start
     [(_, trained)] = scored(
         [Training(choice.best.model, choice.best.settings, split, data)], device
     )
-    row = {"graph": graph, "split": split, "number": choice.number, "nodes": sample.num_nodes}
-    write_json(file, row | {"seconds": choice.seconds, "test": trained["test"]})
+    number = candidates.index(choice.best) + 1
+    row = {"graph": graph, "split": split, "number": number, "nodes": sample.num_nodes}
+    write_json(file, row | {"seconds": seconds, "test": trained["test"]})
 
 
 def report(folder: Path) -> None:

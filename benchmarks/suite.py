@@ -25,7 +25,8 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 from trainings import in_workers, scored, source_of
 
 from lgdgcn.config import auto_scaling, default_variant, preset, resolve
-from lgdgcn.search.portfolio import ROUNDS, Candidate, choose_each
+from lgdgcn.search.choose import KEPT, RUNGS, choose
+from lgdgcn.search.race import Candidate
 from lgdgcn.storage import write_text
 from lgdgcn.training import Training
 
@@ -35,7 +36,7 @@ NAMES = {"lgdgcn": "LGD-GCN", UNTUNED: "LGD-GCN, untuned", "mlp": "MLP", "gcn": 
          "appnp": "APPNP", "grand": "GRAND"}  # fmt: skip
 REAL = tuple(graph for graph in GRAPHS if graph != "synthetic")
 DOCS = Path(__file__).parents[1] / "docs"
-NOW = ", ".join(f"{keep} after {epochs}" for epochs, keep in ROUNDS)  # of the search, as text
+NOW = ", ".join(f"{KEPT.get(rung, 1)} after {rung}" for rung in RUNGS)  # of the race, as text
 MEASURED = Path(__file__).with_suffix(".json")  # mean, spread, splits and rounds of every cell
 
 
@@ -60,14 +61,14 @@ def train(task: tuple[str, str], folder: Path, device: str, end: float, splits: 
     where, start = torch.device(device), time.monotonic()
     data = [source_of(graph).load(split) for split in range(splits)]
     candidates = candidates_of(graph, model, data[0].y.dim() == 2)
-    choices = choose_each(candidates, data, range(splits), where)
+    choices = [choose(candidates, one, where, seed=split) for split, one in enumerate(data)]
     searched = time.monotonic() - start
     trainings = []
     for split, (choice, one) in enumerate(zip(choices, data, strict=True)):
         best = choice.best
         trainings.append(Training(best.model, best.settings, split, one, choice.state))
     trained = {result.training.seed: row for result, row in scored(trainings, where)}
-    rows = [{"split": split, "number": choice.number, **trained[split]}
+    rows = [{"split": split, "number": candidates.index(choice.best) + 1, **trained[split]}
             for split, choice in enumerate(choices)]  # fmt: skip
     seconds = [round(searched, 1), round(time.monotonic() - start, 1)]
     found = {"rows": rows, "seconds": seconds, "device": where.type}

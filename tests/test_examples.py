@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.runner import call
+from cli.runner import call
 from lgdgcn import models
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from lgdgcn import LGDClassifier
-from lgdgcn.data import one_split
+from lgdgcn.data import from_networkx, from_pandas, one_split
 from lgdgcn.errors import InputError
 from models.toy import toy_graph
 
@@ -188,7 +188,7 @@ def test_a_networkx_graph():
     graph = networkx.Graph(toy_graph().edge_index.t().tolist())
     for node, (x, y) in enumerate(zip(toy_graph().x.tolist(), toy_graph().y.tolist(), strict=True)):
         graph.add_node(node, x=x, kind="abc"[y])
-    model = LGDClassifier.from_networkx(graph, label="kind", budget="none", **SMALL).fit()
+    model = bound(from_networkx(graph, label="kind")).fit()
     assert list(model.classes_) == ["a", "b", "c"]
     assert model.score() > 0.5
     assert list(model.feature_names_in_[:2]) == ["x_0", "x_1"]
@@ -208,8 +208,8 @@ def test_labels_of_nan_are_no_labels(blank):
         graph.add_node(node, x=x, label=label)
     own = Data(x=data.x, edge_index=data.edge_index)
     for model in (
-        LGDClassifier.from_networkx(graph, **FEW).fit(),
-        LGDClassifier.from_pandas(nodes, edges, **FEW).fit(),
+        LGDClassifier(graph=from_networkx(graph), **FEW).fit(),
+        LGDClassifier(graph=from_pandas(nodes, edges), **FEW).fit(),
         LGDClassifier(**FEW).fit(own, labels),
         LGDClassifier(**FEW).fit(own, nodes["label"]),
     ):
@@ -222,7 +222,7 @@ def test_tables_of_pandas():
     data = toy_graph()
     nodes = pandas.DataFrame(data.x.numpy()).rename(columns="f{}".format).assign(kind=data.y)
     edges = pandas.DataFrame(data.edge_index.t().numpy())
-    model = LGDClassifier.from_pandas(nodes, edges, label="kind", budget="none", **SMALL).fit()
+    model = bound(from_pandas(nodes, edges, label="kind")).fit()
     plain = Data(x=data.x, edge_index=data.edge_index, y=data.y)
     assert np.array_equal(model.predict_proba(), fitted(plain).predict_proba())
 

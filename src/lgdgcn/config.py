@@ -67,7 +67,7 @@ _TABLES = (
     "run",
     "preset",
     "auto_factors",
-    "portfolio",
+    "search",
 )  # in files that this package writes
 
 
@@ -944,4 +944,7 @@ def _toml_value(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{_toml_key(key)} = {_toml_value(inner)}" for key, inner in value.items())
+        return f"{{ {', '.join(pairs)} }}"
     return repr(value)

@@ -35,8 +35,6 @@ from lgdgcn.config import (
 from lgdgcn.data.in_memory import (
     MASKS,
     edge_rows,
-    from_networkx,
-    from_pandas,
     graph_to_fit,
     node_numbers,
     without,
@@ -50,8 +48,9 @@ from lgdgcn.models import MODELS
 from lgdgcn.nn import Disentangled
 from lgdgcn.runs.fit import SeedResult, fit
 from lgdgcn.runtime import select_device
-from lgdgcn.search.candidates import candidates, candidates_of_all, seconds_of
+from lgdgcn.search.candidates import candidates, candidates_of_all
 from lgdgcn.search.choose import choose
+from lgdgcn.search.families import limit_of
 from lgdgcn.search.race import Candidate
 from lgdgcn.storage import check_target, write_text
 from lgdgcn.train.checks import usage_warning
@@ -122,7 +121,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     Bound to a graph, ``LGDClassifier(graph=data)``, it can be fitted on some of its nodes,
     ``fit(nodes, y)``, and asked about others, ``predict(nodes)``, by number or, where the graph has
     ``node_ids``, by id: so scikit-learn's model selection works. All edges and features are seen,
-    labels only of the nodes to fit, of which a fifth chooses the epoch to keep.
+    labels only of the nodes to fit, of which a fifth chooses the epoch to keep. Graphs of networkx
+    and tables of pandas are read by :func:`lgdgcn.data.from_networkx` and ``from_pandas``.
 
     Nodes that were not there in training are predicted in the same way as all others: with a graph
     that has them, ``predict(grown)``, or one of quite other nodes. It needs the feature columns of
@@ -267,31 +267,6 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         of_graph = ("_graph", "_given_edges", "_reasons", "choice_")
         return {name: value for name, value in state.items() if name not in of_graph}
 
-    @classmethod
-    def from_networkx(
-        cls, graph: Any, label: str = "label", *, words: Sequence[str] = (), **params: Any
-    ) -> Self:
-        """Bind to a ``networkx`` graph; see :func:`~lgdgcn.data.in_memory.from_networkx`."""
-        with said_to_caller():
-            return cls(graph=from_networkx(graph, label, words=words), **params)
-
-    @classmethod
-    def from_pandas(
-        cls,
-        nodes: Any,
-        edges: Any,
-        label: str = "label",
-        *,
-        id: str | None = None,
-        ignore: Sequence[str] = (),
-        words: Sequence[str] = (),
-        **params: Any,
-    ) -> Self:
-        """Bind to two tables; see :func:`~lgdgcn.data.in_memory.from_pandas`."""
-        with said_to_caller():
-            graph = from_pandas(nodes, edges, label, id=id, ignore=ignore, words=words)
-            return cls(graph=graph, **params)
-
     # Fitting
 
     def fit(self, X: Any = None, y: Any = None, *, edge_index: Any = None) -> Self:
@@ -312,7 +287,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             data = graph_to_fit(X, y, edge_index, self.graph, seed)
             graph = canonical(data, require_labels=True)
             tried = self._tried(given, multi_label=graph.y.dim() == 2)
-            limit = None if self.time_limit is None else seconds_of(self.time_limit)
+            limit = limit_of(self.time_limit or "none", "time_limit")
             self.choice_ = choose(tried, graph, device, seed=seed, seconds=limit)
             best, self.history_ = self.choice_.best, [*self.choice_.log]
             (self.result_,), self.trained_ = fit(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from attack.children import run
 from attack.sabotage import at_system_call
-from commands.conftest import write_graph
-from commands.runner import SMALL, Outcome, call
+from cli.conftest import write_graph
+from cli.runner import SMALL, Outcome, call
 
 __all__ = ["Base"]
 

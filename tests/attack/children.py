@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from commands.runner import Outcome
+from cli.runner import Outcome
 from lgdgcn.cli import main
 
 __all__ = ["end_with_parent", "run"]

@@ -9,8 +9,8 @@ from random import Random
 from attack.children import run
 from attack.sabotage import WHEN, at_function_call, at_system_call
 from attack.verdict import Finding, Verdict
-from commands.conftest import write_graph
-from commands.runner import SMALL, Outcome, content, result_of
+from cli.conftest import write_graph
+from cli.runner import SMALL, Outcome, content, result_of
 
 __all__ = ["FOREIGN", "difference", "killed"]
 

@@ -13,7 +13,7 @@ from attack.base_runs import Base
 from attack.kills import FOREIGN, difference
 from attack.run_damage import DAMAGES
 from attack.verdict import Finding, Verdict, one_line_error
-from commands.runner import Outcome, call, content
+from cli.runner import Outcome, call, content
 from lgdgcn import tensor_file
 from lgdgcn.errors import CheckpointError
 

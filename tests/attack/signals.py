@@ -20,7 +20,7 @@ from attack.sabotage import (
     full_output,
 )
 from attack.verdict import Finding, Verdict
-from commands.runner import Outcome
+from cli.runner import Outcome
 
 __all__ = ["interrupted"]
 

@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 
 from attack.stand_ins import install
-from commands.conftest import write_graph
-from commands.runner import call, train
+from cli.conftest import write_graph
+from cli.runner import call, train
 
 __all__ = ["warm_up"]
 

@@ -65,7 +65,7 @@ def mine(tmp_path_factory) -> tuple[Path, Path, Outcome]:
 def unrouted(tmp_path_factory) -> tuple[Path, Outcome]:
     """A run whose temperature is so high that all factors share every edge alike."""
     folder = tmp_path_factory.mktemp("unrouted") / "run"
-    settings = ["--variant", "paper", "--set", "tau=1000", "--seeds", 2, "--compare", "gcn"]
+    settings = ["--model", "lgdgcn-paper", "--set", "tau=1000", "--seeds", 2, "--compare", "gcn"]
     return folder, train(folder, *settings)
 
 

@@ -80,7 +80,9 @@ def small(*args: object, epochs: int = 8) -> list[str]:
     """Settings of something small, but for what a command says itself or its model has not."""
     words = [*map(str, args)]
     usual = [f"epochs={epochs}"]
-    if "--model" not in words or words[words.index("--model") + 1] in ("lgdgcn", "disengcn"):
+    if "--model" not in words or words[words.index("--model") + 1].startswith(
+        ("lgdgcn", "disengcn")
+    ):
         usual += SMALL[1::2]
     said = {word.removeprefix("--").partition("=")[0] for word in words}
     return [word for one in usual if one.partition("=")[0] not in said for word in ("--set", one)]
@@ -116,7 +118,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 SERVER = """
 import contextlib, io, json, os, sys, tempfile
-import lgdgcn.plots, lgdgcn.cli.opened, lgdgcn.commands.train, lgdgcn.kernels.cpu
+import lgdgcn.plots, lgdgcn.cli.opened, lgdgcn.cli.train_nodes, lgdgcn.kernels.cpu
 from lgdgcn.cli import main
 
 lgdgcn.plots.tsne_map = lambda points, seed: points[:, :2]  # t-SNE is not what is tested

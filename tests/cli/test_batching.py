@@ -8,16 +8,17 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from cli.conftest import write_graph
 from cli.runner import GRAPH, call, result_of, train
-from lgdgcn.commands import batching
-from lgdgcn.commands import train as training
+from lgdgcn.cli import batches as batching
+from lgdgcn.cli import console
+from lgdgcn.cli import train_nodes as training
 from lgdgcn.data.packed import PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
+from lgdgcn.search.choose import Choice
 from lgdgcn.train.memory import TooLargeError
 
 BATCHES = ("--batch-size", 50)
@@ -79,7 +80,7 @@ def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatc
         if nodes is None:
             raise TooLargeError("training on 24 nodes would take about 9 GiB; lower something")
 
-    monkeypatch.setattr("lgdgcn.commands.batching.check_memory", refuse)
+    monkeypatch.setattr("lgdgcn.cli.batches.check_memory", refuse)
     run = tmp_path / "run"
     outcome = call("train", folder[0], "--epochs", 2, "--out", run, "--set", "structure=both")
     assert outcome.code == 0, outcome
@@ -98,7 +99,7 @@ def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatc
 def test_what_cannot_be_trained_in_batches_is_refused_before_anything_is_written(tmp_path):
     for options, word in (
         (("--model", "gcn"), "batch_size is a setting of lgdgcn-ours, not of gcn"),
-        (("--variant", "paper"), "lgdgcn-ours, not of lgdgcn-paper"),
+        (("--model", "lgdgcn-paper"), "lgdgcn-ours, not of lgdgcn-paper"),
         (("--set", "latent_graph=true"), "latent_graph"),
     ):
         run = tmp_path / "run"
@@ -119,38 +120,39 @@ def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):
     outcomes, chosen = [], []
     for graph in folder:
         run = tmp_path / f"run-{graph.name}"
-        words = ("train", graph, "--epochs", 2, "--batch-size", 10, "--out", run, "--budget", "1m")
+        words = ("train", graph, "--epochs", 2, "--batch-size", 10, "--out", run, "--budget", 5)
         outcomes.append(call(*words))
         assert outcomes[-1].code == 0, outcomes[-1]
         chosen.append(settings_of(run))
         assert chosen[-1]["batch_size"] == 10
-        found = result_of(run)["portfolio"]
-        assert found["sample"] == 15
-        assert len(found["validation"]) > 5
+        assert result_of(run)["search"]["sample"] == 15
+        assert [(row["model"], row["tried"]) for row in result_of(run)["ranking"]] == [
+            ("lgdgcn", 5)  # others are not trained in batches
+        ]
         assert call(*words, "--resume").code == 0
     assert chosen[0] == chosen[1]
-    assert "tried on validation, on a sample of 15 nodes" in outcomes[0].out
+    assert "on a sample of 15 nodes" in outcomes[0].out
 
 
 @pytest.mark.parametrize(("ranks", "expected"), [(1, 1000.0), (2, 30.0)])
-def test_other_ranks_do_not_wait_longer_than_they_may(ranks, expected, monkeypatch, capsys):
+def test_other_ranks_do_not_wait_longer_than_they_may(ranks, expected, monkeypatch):
     asked = []
     monkeypatch.setenv("LGDGCN_RANK_TIMEOUT", "60")
     monkeypatch.setattr(training.Ranks, "current", lambda: SimpleNamespace(size=ranks))
     monkeypatch.setattr(
-        training, "choose_settings", lambda *_, seconds, stop: asked.append(seconds)
+        training, "choose", lambda *_, seconds, **more: asked.append(seconds) or Choice(())
     )
-    data = Data(val_mask=torch.zeros(3, dtype=torch.bool))
-    training._search([], data, torch.device("cpu"), 1000.0, 1.0, None)
+    wanted = SimpleNamespace(seconds=1000.0, seeds=range(1), budget=None)
+    command = training._Command(wanted, {}, lambda seed: None, torch.device("cpu"), None)
+    command._choose([])
     assert asked == [expected]
-    assert ("searched for 30 s" in capsys.readouterr().out) == (ranks > 1)
 
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_the_first_of_several_ranks_warns(is_first, monkeypatch):
     ranks = SimpleNamespace(size=2, is_first=is_first, end=lambda: None)
     monkeypatch.setattr(batching.Ranks, "start", lambda device: ranks)
-    monkeypatch.setattr(batching.out, "quiet", False)
+    monkeypatch.setattr(console.out, "quiet", False)
     with (
         warnings.catch_warnings(record=True) as told,
         batching.several_ranks("cpu", {"batch_parts": 2}, []),

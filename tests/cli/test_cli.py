@@ -113,7 +113,16 @@ def test_json_has_standard_output_to_itself(capsys):
 
 
 VERBS = [
-    *(["train"], ["tune"], ["predict"], ["measure"], ["explain"], ["explore"], ["settings"]),
+    *(
+        ["train"],
+        ["tune"],
+        ["predict"],
+        ["measure"],
+        ["explain"],
+        ["explore"],
+        ["settings"],
+        ["show"],
+    ),
     *(["reproduce"], ["data", "list"], ["data", "check"], ["data", "pack"], ["data", "get"]),
 ]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cli.runner import call
+from lgdgcn.config import model_name
 
 SMALL = ["--set", "epochs=3", "--set", "hidden_channels=8", "--set", "factors=2", "--device", "cpu"]
 
@@ -27,7 +28,8 @@ def test_the_verbs_work_as_without_types(tmp_path, monkeypatch, variant):
         home = tmp_path / str(typed)
         write(home / "mine", typed)
         monkeypatch.chdir(home)
-        train = ["train", "./mine", "--out", "run", "--variant", variant, *SMALL]
+        model = model_name("lgdgcn", variant)
+        train = ["train", "./mine", "--out", "run", "--model", model, *SMALL]
         for args in (
             train,
             ["predict", "run", "--out", "labels.csv"],

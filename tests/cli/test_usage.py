@@ -3,7 +3,7 @@
 from cli.runner import call, result_of, train
 
 SAID = "factors take under 1 % of the edges; factors="
-MANY = ["--variant", "ours", "--set", "factors=14", "--set", "hidden_channels=42"]
+MANY = ["--model", "lgdgcn", "--set", "factors=14", "--set", "hidden_channels=42"]
 
 
 def test_factors_without_edges_are_named(tmp_path):
@@ -20,6 +20,6 @@ def test_factors_without_edges_are_named(tmp_path):
 
 def test_the_paper_variant_has_no_free_factors(tmp_path):
     run = tmp_path / "run"
-    outcome = train(run, "--variant", "paper", *MANY[2:], epochs=2)
+    outcome = train(run, "--model", "lgdgcn-paper", *MANY[2:], epochs=2)
     assert outcome.code == 0
     assert SAID not in outcome.out

@@ -17,7 +17,7 @@ CASES = {
         "the kept epoch is the first of 12; ",
     ),
     "majority": ("nothing", ["--set", "lr=0.003", "--metric", "accuracy"], "nothing was learned; "),
-    "luck": ("nothing", ["--set", "lr=0.03", "--metric", "average_precision"], "may be luck; "),
+    "chance": ("nothing", ["--set", "lr=0.03", "--metric", "average_precision"], "may be chance; "),
     "good": ("the class", ["--set", "lr=0.3", "--set", "factors=1"], ""),
 }
 

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from commands.runner import call
+from cli.runner import call
 from lgdgcn.data.graph_file import GraphFile, proposal, read_graph_file
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError

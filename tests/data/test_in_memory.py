@@ -308,7 +308,7 @@ def test_words_of_a_column_become_features():
     with pytest.warns(LGDNote, match=r"no feature \(words=\[COLUMN\] makes it one\): 'title'"):
         plain = from_pandas(nodes, edges)
     assert plain.feature_names == ["f"]
-    data = LGDClassifier.from_pandas(nodes, edges, words=["title"]).graph
+    data = from_pandas(nodes, edges, words=["title"])
     assert data.feature_names[:2] == ["title#0", "title#1"]
     assert data.x.layout == torch.sparse_csr
     again = from_pandas(nodes.drop(columns="label").iloc[:5], edges.iloc[:3], like=data)

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from commands.conftest import write_graph
-from commands.runner import GRAPH, call, rows, widest_table
+from cli.conftest import write_graph
+from cli.runner import GRAPH, call, rows, widest_table
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 

@@ -3,8 +3,8 @@
 import pytest
 
 from browser.conftest import chromium  # noqa: F401
-from commands.conftest import mine, quick_map  # noqa: F401
-from commands.runner import ForkServer
+from cli.conftest import mine, quick_map  # noqa: F401
+from cli.runner import ForkServer
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from commands.conftest import write_graph
-from commands.runner import GRAPH, SMALL, call, content, train
+from cli.conftest import write_graph
+from cli.runner import GRAPH, SMALL, call, content, train
 from faults.graphs import SPLITS, arrays, replaced, saved
 from lgdgcn import tensor_file
 from lgdgcn.data.source import GraphSource

@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse
 import torch
 
-from commands.conftest import CLASSES, write_graph
-from commands.runner import call, content, train
+from cli.conftest import CLASSES, write_graph
+from cli.runner import call, content, train
 from faults.graphs import SPLITS, arrays, as_data, fitted, saved
 from lgdgcn.config import model_name
 from lgdgcn.data.source import GraphSource
@@ -119,7 +119,7 @@ def test_fault_05_tiny_graphs_use_fewer_neighbours(tmp_path):
     )
     more = ["--set", "factors=4", "--set", "hidden_channels=8"]
     assert train(tmp_path / "ours", *more, graph=three, epochs=2).code == 0
-    more += ["--set", "k=9", "--variant", "paper"]
+    more += ["--set", "k=9", "--model", "lgdgcn-paper"]
     outcome = train(tmp_path / "run", *more, graph=three, epochs=2)
     assert outcome.code == 0
     assert outcome.err.count("k is 9, but there are only 3 nodes: using k = 2") == 1
@@ -160,7 +160,7 @@ def test_fault_08_edge_ids_are_checked_before_device_work(tmp_path, monkeypatch,
     """A negative, too large, fractional or NaN edge id is refused before any device work."""
     edges = arrays()["edge_index"].astype(type(value))
     edges[1, 4] = value
-    monkeypatch.setattr("lgdgcn.commands.train.fit", None)  # no way to a device
+    monkeypatch.setattr("lgdgcn.cli.train_nodes.fit", None)  # no way to a device
     graph = saved(tmp_path / "graph", edge_index=edges)
     train(tmp_path / "run", graph=graph).refused(f"edge_index[1, 4] = {value}", "correct this edge")
     assert not (tmp_path / "run").exists()
@@ -366,7 +366,7 @@ def test_fault_17_channels_and_factors(tmp_path):
     args = ["--set", "hidden_channels=9", "--set", "factors=4"]
     train(tmp_path / "run", *args, graph=graph).refused("hidden_channels is 9", "4 factors")
     assert "run" not in content(tmp_path)
-    one = ["--set", "factors=1", "--variant", "paper"]
+    one = ["--set", "factors=1", "--model", "lgdgcn-paper"]
     assert train(tmp_path / "run", *one, graph=graph, epochs=2).code == 0
     lines = (tmp_path / "run/metrics.jsonl").read_text().splitlines()
     assert [json.loads(line)["diversity"] for line in lines] == [0, 0]

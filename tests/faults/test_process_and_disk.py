@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from commands.conftest import write_graph
-from commands.runner import GRAPH, call, content, train
+from cli.conftest import write_graph
+from cli.runner import GRAPH, call, content, train
 from faults.graphs import fitted
 from lgdgcn.kernels import nearest
 from lgdgcn.train.memory import out_of_memory
@@ -55,7 +55,7 @@ def unusable(folder: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("verb", "work"),
     [
-        ("train", "lgdgcn.commands.train.fit"),
+        ("train", "lgdgcn.cli.train_nodes.fit"),
         ("measure", "lgdgcn.metrics.controls.measure"),
         ("explore", "lgdgcn.explorer.payload.payload"),
         ("predict", "lgdgcn.train.trained.TrainedModel.__call__"),

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import requests
 
-from commands.conftest import write_graph
-from commands.runner import call, content, train
+from cli.conftest import write_graph
+from cli.runner import call, content, train
 from faults.graphs import arrays, saved
 from faults.hostile import Payload, sealed
 from lgdgcn import tensor_file

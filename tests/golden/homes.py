@@ -17,7 +17,7 @@ from unittest import mock
 
 import torch
 
-from commands.runner import call
+from cli.runner import call
 from lgdgcn.edges import shown_types
 from lgdgcn.search import finalists
 from lgdgcn.train.trainer import Trainer
@@ -172,7 +172,7 @@ def _batches(folder: Path) -> None:
 
 
 def _all_nodes(folder: Path) -> None:
-    _packed(folder, "--variant", "paper")
+    _packed(folder, "--model", "lgdgcn-paper")
 
 
 def _study(folder: Path) -> None:

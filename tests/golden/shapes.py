@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from commands.runner import call
+from cli.runner import call
 from golden.homes import home, plain_machine
 
 __all__ = ["TABLE", "differences", "record"]

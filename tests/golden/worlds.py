@@ -26,7 +26,7 @@ import typer
 from safetensors import safe_open
 from safetensors.torch import save
 
-from commands.runner import call
+from cli.runner import call
 from faults.hostile import sealed
 from golden import homes
 from lgdgcn.data import download

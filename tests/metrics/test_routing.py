@@ -52,7 +52,7 @@ def test_edges_that_are_not_routed_are_worth_one_sentence():
     found = routing_warning(shares, Settings())
     assert found.startswith("routing entropy is 0.9988: ")
     assert "nothing is routed" in found
-    assert found.endswith("; try lgdgcn train GRAPH --variant ours")
+    assert found.endswith("; try lgdgcn train GRAPH --model lgdgcn")
     ours = routing_warning(shares, Settings(variant="ours", tau=2.0))
     assert ours.endswith("; raise lambda_edge (now 1)")
     assert told_of_training([found, "other", ours]) == ["other"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lgdgcn.config import parse_assignments, preset, resolve
+from lgdgcn.config import model_and_variant, parse_assignments, preset, resolve
 from lgdgcn.nn import cknn_graph
 from lgdgcn.reproduce.cells import FULL, QUICK, settings_line, train_command
 from lgdgcn.reproduce.exhibits import (
@@ -205,11 +205,11 @@ def test_commands_repeat_the_cells(plan: object) -> None:
         assert words[:3] == ["lgdgcn", "train", one.graph]
         options = dict(zip(words[3::2], words[4::2], strict=True))
         own = parse_assignments([b for a, b in pairwise(words) if a == "--set"])
-        if "--variant" in options:
-            own["variant"] = options["--variant"]
-        variant, multi_label = own.get("variant"), "syn" in one.graph  # as train does
-        shipped = preset(one.graph, options["--model"], variant, multi_label=multi_label)
-        found = resolve(shipped, own)
+        model, variant = model_and_variant(options["--model"])
+        named = {} if variant is None else {"variant": variant}
+        multi_label = "syn" in one.graph  # as train does
+        shipped = preset(one.graph, model, variant, multi_label=multi_label)
+        found = resolve(shipped, named, own)
         assert found == one.settings
         assert options.get("--split", "standard") == one.split
         assert int(options["--seeds"]) == len(one.seeds)

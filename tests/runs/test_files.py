@@ -8,11 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from lgdgcn.cli import explore
-from lgdgcn.commands import train_table
+from lgdgcn.cli import explore, train_table
+from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.runs.files import read_config, read_result
-from lgdgcn.runs.finished import lost_to
 
 SCORES = {"micro_f1": 0.5, "macro_f1": None}
 RUN = {"seed": 0, "val": 0.5, "test": None, "epochs": 8, "seconds": 0.1, "data": "ab"}
@@ -23,6 +22,8 @@ RESULT |= {"runs": [RUN, RUN | {"seed": 1}], "mean": 0.5, "std": None}
 RESULT["model_sha256"] = "ab"
 RESULT["warnings"] = ["the first epoch was kept"]
 RESULT["verdict"] = {"sentence": "GCN is better", "better": "gcn"}
+RANKED = {"model": "mlp", "tried": 4, "epochs": 200, "validation": 0.5, "noise": 0.1}
+RESULT |= {"ranking": [RANKED, RANKED], "search": {"metric": "accuracy", "splits": 5}}
 RESULT["factors"] = {"routing_entropy": 0.9, "edge_attribution": None}
 ODD = [None, True, 3, -1, 10**400, 1e308, float("nan"), "x", "", [], [3], {}, {"x": []}]
 
@@ -51,8 +52,7 @@ def with_value(path, new):
 
 def use(result):
     """Everything that is shown of a result."""
-    train_table.print_results("cora", [result])
-    lost_to(result, Path("run"))
+    train_table.print_results(GraphSource("cora"), [result], Path("run"), notes=True)
     best = max(result["runs"], key=lambda run: run["val"] or 0)
     explore._scores(SimpleNamespace(result=result, best_run=best))
 

@@ -129,7 +129,7 @@ def test_fault_24_killed_thirty_times_the_run_ends_bitwise_the_same(server, tmp_
     """
     args = ["train", GRAPH, *SMALL, "--seeds", 2, "--epochs", 160, "--set", "patience=160"]
     args += ["--set", "dropout=0.5", "--set", "checkpoint_every=2"]
-    args += ["--variant", "paper"]  # whose layers have statistics
+    args += ["--model", "lgdgcn-paper"]  # whose layers have statistics
     server.start(*args, "--out", tmp_path / "whole")
     assert server.wait().code == 0
     chance, folder = random.Random(0), tmp_path / "run"

@@ -4,7 +4,7 @@ import os
 import signal
 import socket
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import optuna
 import pytest
@@ -142,13 +142,6 @@ def test_a_trial_too_large_for_memory_fails_alone(monkeypatch):
         large = trial.params["num_layers"] == 2
         assert trial.state.name == ("FAIL" if large else "COMPLETE")
         assert ("memory" in trial.user_attrs.get("failure", "")) is large
-
-
-def test_stored_and_random_splits_go_with_the_seed():
-    first, second = problem_of(source=replace(GRAPH, split="random")).splits(range(2))
-    assert not torch.equal(first.graph.val_mask, second.graph.val_mask)
-    same = problem_of().splits(range(2))
-    assert same[0].graph is same[1].graph
 
 
 # Pruning

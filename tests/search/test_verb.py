@@ -98,6 +98,9 @@ def test_what_it_leaves(tuned):
         float(f"{float(row['lr']):.4g}") for row in best
     ]
     assert widest_table(outcome.out) <= 80
+    top = max(float(row["validation"]) for row in rows)
+    said = f"100 %: 9 of 9 trials, best validation {100 * top:.1f}"
+    assert (len(outcome.err.splitlines()), outcome.err.splitlines()[-1]) == (TRIALS, said)
     winner, _ = table_of(outcome.out)["4 fresh seeds"]
     spread, _ = table_of(outcome.out)["±"]
     assert float(winner) == pytest.approx(100 * about["validation"], abs=0.06)
@@ -107,13 +110,6 @@ def test_what_it_leaves(tuned):
     again = "best 2 trained again on 4 fresh seeds"
     assert about == {"search": searched, "trials": TRIALS, "pruned": 0, "seeds": 3,
                      "finalists": again, "date": date.today()}  # fmt: skip
-
-
-def test_every_tenth_of_a_search_is_a_line_with_the_best_so_far(tuned):
-    lines = tuned[1].err.splitlines()
-    assert len(lines) == TRIALS
-    top = max(trial.value for trial in trials_of(tuned[0]))
-    assert lines[-1] == f"100 %: 9 of 9 trials, best validation {100 * top:.1f}"
 
 
 def test_the_shipped_settings_and_the_starts_come_first(tuned):
@@ -132,14 +128,6 @@ def test_the_printed_command_uses_the_preset(tuned, tmp_path):
     assert call(*command[1:], "--out", tmp_path / "run").code == 0
     used = resolve(from_toml(tmp_path / "run/config.toml"))
     assert used == resolve(from_toml(folder / f"out/{NAME}.toml"))
-
-
-def test_it_repeats_itself(tuned, tmp_path):
-    folder, first = tuned
-    second = tune(tmp_path)
-    assert second.out.partition("preset: ")[0] == first.out.partition("preset: ")[0]
-    for name in (f"{NAME}.toml", "trials.csv"):
-        assert (tmp_path / "out" / name).read_bytes() == (folder / "out" / name).read_bytes()
 
 
 # Going on
@@ -172,15 +160,14 @@ def test_a_finished_search_trains_nothing_and_more_trials_go_on(again, monkeypat
     assert tomllib.loads((again / f"out/{NAME}.toml").read_text())["preset"]["trials"] == 12
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_search_is_gone_on_with(tmp_path, monkeypatch, number):
+def test_a_stopped_search_is_gone_on_with(tmp_path, monkeypatch):
     real, epochs = tuning.race, []
 
     def interrupted(*args, on_epoch):
         def look(reports):
             epochs.append(1)
             if len(epochs) == 20:
-                signal.raise_signal(number)
+                signal.raise_signal(signal.SIGTERM)
             return on_epoch(reports)
 
         return real(*args, on_epoch=look)
@@ -188,7 +175,7 @@ def test_a_stopped_search_is_gone_on_with(tmp_path, monkeypatch, number):
     with monkeypatch.context() as patch:
         patch.setattr(tuning, "race", interrupted)
         stopped = tune(tmp_path)
-    stopped.refused_last("stopped; what is finished is kept", "--resume", code=128 + number)
+    stopped.refused_last("stopped; what is finished is kept", "--resume", code=143)
     assert len(epochs) == 20
     assert states_of(tmp_path) == {"COMPLETE": 4, "FAIL": 4}
     assert set(content(tmp_path / "out")) == {"study.db"}
@@ -226,8 +213,6 @@ def of_process(folder: Path, state: str) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     try:
         trials = trials_of(folder)
-    except (KeyError, optuna.exceptions.OptunaError, OSError):
-        return found
     except Exception:  # the tables are just being made
         return found
     for trial in trials:
@@ -241,21 +226,19 @@ LONG = SPACE.replace("epochs = 12", "epochs = 150\npatience = 150")
 
 
 def test_a_killed_search_keeps_what_is_finished(tmp_path, started):
-    process = started(*words(tmp_path, trials=12, space=LONG))
-    waited(lambda: of_process(tmp_path, "RUNNING") and len(trials_of(tmp_path)) > 4, process)
+    process = started(*words(tmp_path, trials=40, space=LONG))
+    waited(lambda: len(trials_of(tmp_path)) > 5 if of_process(tmp_path, "RUNNING") else 0, process)
     process.kill()
     process.wait()
     before = trials_of(tmp_path)
     done = [trial.number for trial in before if trial.state.name == "COMPLETE"]
     assert len(done) >= 4
-    assert "RUNNING" in {trial.state.name for trial in before}
-    total = len(done) + 2
-    outcome = tune(tmp_path, "--resume", trials=total, space=LONG)
-    assert outcome.code == 0, outcome
+    assert of_process(tmp_path, "RUNNING")
+    assert tune(tmp_path, "--resume", trials=len(done) + 2, space=LONG).code == 0
     after = trials_of(tmp_path)
     assert [after[number].value for number in done] == [before[n].value for n in done]
     assert not of_process(tmp_path, "RUNNING")
-    assert sum(states_of(tmp_path)[name] for name in ("COMPLETE", "PRUNED")) == total
+    assert sum(states_of(tmp_path)[name] for name in ("COMPLETE", "PRUNED")) == len(done) + 2
 
 
 def test_workers_share_a_search_and_one_may_be_killed(tmp_path, started):
@@ -344,7 +327,7 @@ def test_what_is_set_is_not_searched(tmp_path):
     found = tomllib.loads((tmp_path / f"out/{NAME}.toml").read_text())
     assert found["settings"].items() >= {"lr": 0.02, "epochs": 6}.items()
     assert found["preset"]["search"].endswith(
-        " --set lr=0.02 --set epochs=6 --set metric=average_precision"
+        " --set lr=0.02 --set epochs=6 --metric average_precision"
     )
     tune(tmp_path, "--set", "lr=0.03", "--resume").refused("of another search", "lr: 0.02")
 
@@ -357,8 +340,6 @@ def test_what_is_set_is_not_searched(tmp_path):
     [
         (["--seeds", 2], ["--seeds is 2", "one lucky seed", "at least 3"]),
         (["--trials", 0], ["--trials is 0", "at least 1"]),
-        (["--workers", 0], ["--workers is 0", "at least 1"]),
-        (["--trials", "many"], ["'--trials'", "lgdgcn tune --help"]),
         (["--model", "transformer"], ["model is 'transformer'", "choose from lgdgcn"]),
         (["--variant", "paper"], ["--variant"]),
         (["--device", "gpu"], ["device is 'gpu'", "use auto, cpu"]),
@@ -368,14 +349,12 @@ def test_what_is_set_is_not_searched(tmp_path):
             ["--set", "variant=ours", "--model", "lgdgcn"],
             ["variant is part of the model"],
         ),
-        (["--set", "lr"], ["'lr'; write key=value"]),
         (["--set", "dropuot=0"], ["did you mean dropout?"]),
         (["--set", "factors=2"], ["factors is a setting of lgdgcn and disengcn, not of mlp"]),
         (["--set", "k=3", "--model", "lgdgcn"], ["k is used only with latent_graph = true"]),
         (["--set", "checkpoint_every=3"], ["checkpoint_every is for lgdgcn train"]),
         (["--metric", "accuracy"], ["which sets of labels do not have"]),
         (["--set", "lr=1", "--set", "dropout=0"], ["--set leaves nothing to search"]),
-        (["--split", "odd"], ["odd"]),
         (["--resume"], ["there is no study", "leave out --resume"]),
     ],
 )
@@ -387,7 +366,7 @@ def test_wrong_arguments(tmp_path, args, words):
 
 
 def test_files_of_others_are_not_replaced(tmp_path):
-    for name in ("trials.csv", "history.png", f"{NAME}.toml"):
+    for name in ("trials.csv", f"{NAME}.toml"):
         folder = tmp_path / name
         (folder / "out").mkdir(parents=True)
         (folder / "out" / name).write_text("mine")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from commands.runner import GRAPH, call
+from cli.runner import GRAPH, call
 from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, build

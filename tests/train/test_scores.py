@@ -4,12 +4,10 @@ import pytest
 import torch
 from sklearn.metrics import (
     average_precision_score,
-    balanced_accuracy_score,
-    f1_score,
     roc_auc_score,
 )
 
-from lgdgcn.train.scores import Counts, average_precision, roc_auc
+from lgdgcn.train.scores import average_precision, roc_auc
 from literal import scores as literal
 from literal.seeds import seeds
 
@@ -22,16 +20,6 @@ def ranking(seed, levels=0, size=60):
     values, truth = 2 * torch.randn(size, dtype=torch.float64), torch.rand(size) < 0.3
     truth[:2] = torch.tensor([True, False])
     return (values * levels / 4).round() if levels else values, truth
-
-
-def classes(seed, count=5, nodes=40, present=4):
-    """Classes of nodes, true and predicted; the last class may be predicted, but is not there."""
-    torch.manual_seed(seed)
-    return torch.randint(0, present, (nodes,)), torch.randint(0, count, (nodes,))
-
-
-def one_hot(numbers, count=5):
-    return torch.nn.functional.one_hot(numbers, count)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -72,36 +60,3 @@ def test_rankings_of_one_kind():
     assert roc_auc(torch.rand(5), torch.zeros(5)) == 0.5
     assert roc_auc(torch.rand(5), torch.ones(5)) == 0.5
     assert roc_auc(torch.zeros(6), torch.arange(6) % 2) == 0.5  # one answer for all
-
-
-@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("count", [4, 5])
-def test_scores_of_classes(seed, count):
-    y, predicted = classes(seed, count)
-    both = one_hot(predicted), one_hot(y)
-    wanted = {
-        "macro_f1": f1_score(y, predicted, average="macro", zero_division=0),
-        "accuracy": (y == predicted).double().mean().item(),
-        "balanced_accuracy": balanced_accuracy_score(y, predicted),
-    }
-    many = [torch.stack([one, one.flip(0), one]) for one in both]
-    for metric, want in wanted.items():
-        assert Counts.of(*both).score(metric, one_each=True).item() == pytest.approx(want)
-        found = Counts.of(*many).score(metric, one_each=True)
-        assert found.tolist() == pytest.approx([want] * 3)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-@pytest.mark.parametrize("seed", SEEDS)
-def test_f1_of_labels(seed):
-    torch.manual_seed(seed)
-    truth, predicted = torch.rand(30, 6) < 0.3, torch.rand(30, 6) < 0.4
-    truth[:, -1] = predicted[:, -1] = False  # a label that nobody has
-    wanted = literal.f1(predicted.numpy(), truth.numpy())
-    for average, same in zip(("micro", "macro"), wanted, strict=True):
-        want = f1_score(truth, predicted, average=average, zero_division=0)
-        found = Counts.of(predicted, truth).score(f"{average}_f1", one_each=False).item()
-        assert found == pytest.approx(want)
-        assert found == pytest.approx(same)
-        assert Counts.of(predicted[:0], truth[:0]).score(f"{average}_f1", one_each=False) == 0

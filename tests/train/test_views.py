@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lgdgcn.config import LOSS_WEIGHTS, Settings
+from lgdgcn.config import Settings
 from lgdgcn.errors import CheckpointError
-from lgdgcn.nn.consistency import sharpened
 from lgdgcn.train import memory
-from lgdgcn.train.population import Member, Population
+from lgdgcn.train.population import Member
 from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 from train.test_propagation import model_of, same, settings_of
@@ -25,28 +24,6 @@ def trained(members, model="lgdgcn", data=None, **options):
     trainer, reports = Trainer(data or toy_graph(), members, model, **options), []
     trainer.train(reports.append)
     return trainer, reports
-
-
-@pytest.mark.parametrize("kind", [*KINDS, PAPER])
-def test_without_them_nothing_changes(kind, monkeypatch):
-    members = [Member(settings_of(kind), seed) for seed in range(2)]
-    now, reports = trained(members, model_of(kind))
-    assert now.state(0).weights("average") == {}
-
-    def loss(probability, temperature, confidence):
-        target = sharpened(probability.detach().mean(-3), temperature).unsqueeze(-3)
-        return (probability - target).square().sum(-1).mean((-1, -2))
-
-    def weights(self):
-        return {name: self.settings[setting] for name, setting in LOSS_WEIGHTS.items()}
-
-    monkeypatch.setattr("lgdgcn.models.grand.consistency_loss", loss)
-    monkeypatch.setattr("lgdgcn.models.ours.consistency_loss", loss)
-    monkeypatch.setattr(Population, "loss_weights", weights)
-    before, same_reports = trained(members, model_of(kind))
-    assert [r.metrics for r in reports] == [r.metrics for r in same_reports]
-    for index in range(2):
-        same(now.state(index).tensors, before.state(index).tensors)
 
 
 # Warm-up

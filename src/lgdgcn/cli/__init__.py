@@ -18,6 +18,7 @@ from lgdgcn.cli import (
     predict,
     reproduce,
     settings,
+    show,
     train,
     tune,
 )
@@ -43,8 +44,8 @@ app = Verbs(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add(train.train, tune.tune, predict.predict, measure.measure, explain.explain)
-app.add(explore.explore, settings.settings, reproduce.reproduce)
+app.add(train.train, show.show, predict.predict, explain.explain, explore.explore)
+app.add(measure.measure, tune.tune, settings.settings, reproduce.reproduce)
 graphs = Verbs(help="List, check, pack and fetch graphs.", no_args_is_help=True)
 graphs.add(data.list_sets, name="list")
 graphs.add(data.check, data.pack, data.get)

@@ -1,22 +1,22 @@
 """What a verb opens: a run, its graph in memory or in parts, the reasons of its edges."""
 
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 from torch_geometric.data import Data
 
+from lgdgcn.cli.train_table import told
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.packed.whole import memory_of_whole
 from lgdgcn.data.source import GraphSource
-from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.rows import mapped_graph
 from lgdgcn.large.view import GraphView
 from lgdgcn.metrics.routing import routing_warning, told_of_training
-from lgdgcn.models import MODELS
 from lgdgcn.runs.finished import FinishedRun, open_run, source_of, told_before
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
@@ -37,13 +37,8 @@ def open_factors(folder: Path, device: str) -> tuple[FinishedRun, str | None]:
     run = named.with_factors()
     if run is named:
         return run, None
-    titles = [_title(one) for one in (run, named)]
-    return run, f"factors are those of {titles[0]}, in {run.folder}; {titles[1]} predicts labels"
-
-
-def _title(run: FinishedRun) -> str:
-    title, variant = MODELS[run.trained.name].title, run.trained.settings.variant
-    return f"{title} ({variant})" if run.trained.name == "lgdgcn" else title
+    ours, winner = told(run.result), told(named.result)
+    return run, f"factors are those of {ours}, in {run.folder}; {winner} predicts labels"
 
 
 def graph_of(run: FinishedRun) -> GraphView:
@@ -84,26 +79,12 @@ def large_graph(run: FinishedRun, source: GraphSource | None = None) -> GraphVie
     is_of_run = source is run.source
     graph = GraphView.mapped(run.trained, packed, make_split=is_of_run and packed.y is not None)
     if is_of_run:
-        _check_same(run, packed)
+        with suppress(InputError):  # results or labels are gone, which a prediction can do without
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LGDWarning)  # the graph says it again
+                data = mapped_graph(packed)
+            run.check_same(data)
     return graph
-
-
-def _check_same(run: FinishedRun, packed: PackedGraph) -> None:
-    """Say so if the graph has changed since the training."""
-    try:
-        trained_on = run.best_run.get("data")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LGDWarning)  # the graph says it again
-            same = trained_on in (None, "", fingerprint(mapped_graph(packed)))
-    except InputError:  # results or labels are gone, which a prediction can do without
-        return
-    if not same:
-        warnings.warn(
-            f"the data have changed since the run in {run.folder} was trained: what follows "
-            "is of the model that was trained before",
-            LGDWarning,
-            stacklevel=3,
-        )
 
 
 def read_reasons(folder: Path, device: str) -> tuple[Data, "EdgeReasons"]:

@@ -6,8 +6,21 @@ from typing import Annotated, Any
 import typer
 
 from lgdgcn.cli import console
-from lgdgcn.cli.options import Device, Graph, GraphOptions, Metric, Model, Quiet, Sets, assigned
+from lgdgcn.cli.asked import Asked, model_of, settings_of
+from lgdgcn.cli.options import (
+    Device,
+    Graph,
+    GraphOptions,
+    Json,
+    Metric,
+    Quiet,
+    Sets,
+    assigned,
+    one_of,
+)
+from lgdgcn.config import AUTO, MODEL_NAMES, model_name
 from lgdgcn.errors import InputError
+from lgdgcn.search.families import budget_of, limit_of
 
 __all__ = ["train"]
 
@@ -26,21 +39,22 @@ def train(
             "edges.csv has a column type that names some of them. No node labels are needed."
         ),
     ] = "nodes",
-    model: Model = "lgdgcn",
-    variant: Annotated[
-        str | None,
+    model: Annotated[
+        str,
         typer.Option(
-            help="ours (units that are classes), paper (the text) or released (the authors' code).",
-            show_default="ours; for disengcn, paper",
+            help=f"auto, {', '.join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}. auto: on a graph with "
+            "a preset lgdgcn, on any other the winner of a race of all on validation.",
+            autocompletion=one_of((AUTO, *MODEL_NAMES)),
         ),
-    ] = None,
+    ] = AUTO,
     seeds: Annotated[
         int | None,
         typer.Option(
-            help="Number of runs, seeded 0, 1, 2 and so on.",
+            help="Number of runs, each with a seed of its own.",
             show_default="1; for --task edges without known types, 3",
         ),
     ] = None,
+    seed: Annotated[int, typer.Option(help="The first seed; others follow it.")] = 0,
     epochs: Annotated[int | None, _setting("Most epochs.")] = None,
     factors: Annotated[str | None, _setting("Latent factors, or auto.")] = None,
     batch_size: Annotated[
@@ -68,36 +82,47 @@ def train(
         str | None,
         typer.Option(
             metavar="MODEL,…",
-            help="Also train these, each with its own preset; lgdgcn-paper, lgdgcn-released and "
-            "lgdgcn-ours are the variants of LGD-GCN.",
+            help="Also train these, each with its own preset.",
         ),
     ] = None,
     budget: Annotated[
         str | None,
         typer.Option(
+            metavar="NUMBER",
+            help="How many settings to try on validation for a graph without a preset; more than "
+            "the portfolio has are searched for by Optuna. none takes the first.",
+            show_default="the portfolio",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
             metavar="TIME",
-            help="Most time to choose settings on validation for a graph without a preset: 30s, "
-            "5m, 1h, or none to take the first.",
-            show_default="1m",
+            help="Ends that early: 30s, 5m, 1h or none. The choice then depends on the machine.",
+            show_default="30m",
         ),
     ] = None,
     metric: Metric = None,
+    json: Json = False,
     quiet: Quiet = False,
     *,
     reading: GraphOptions,
 ) -> None:
     """Train a model on a graph and show how good it is.
 
+    On a graph of your own all models take part in a race on validation, and the winner is what
+    lgdgcn predict uses.
+
     Examples:
         lgdgcn train my-graph/ --id key --label genre --ignore notes
-        lgdgcn train my-graph/ --budget 5m --metric macro_f1 --seeds 5
-        lgdgcn train my-graph/ --factors 3 --epochs 500 --set dropout=0.3
+        lgdgcn train my-graph/ --budget 100 --metric macro_f1 --seeds 5
+        lgdgcn train my-graph/ --model lgdgcn --factors 3 --set dropout=0.3
         lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
-        lgdgcn train cora --variant released --seeds 10
+        lgdgcn train cora --model lgdgcn-released --seeds 10
         lgdgcn train cora --out runs/cora --resume
         lgdgcn train my-graph/ --task edges --out runs/reasons
     """
-    console.begin(quiet=quiet)
+    console.begin(quiet=quiet, as_json=json)
     source = reading.source(graph)
     if task not in ("nodes", "edges"):
         raise InputError(f"--task is {task!r}; choose nodes or edges")
@@ -111,23 +136,18 @@ def train(
             source, factors=factors, seeds=seeds, device=device, folder=out, overwrite=overwrite
         )
         return
-    given = assigned(
-        sets,
-        variant=variant,
-        epochs=epochs,
-        factors=factors,
-        metric=metric,
-        batch_size=batch_size,
-    )
+    if not 0 <= seed < 2**31:
+        raise InputError(f"--seed is {seed}; give a whole number from 0")
+    options = {"epochs": epochs, "factors": factors, "metric": metric, "batch_size": batch_size}
     beside = [name.strip() for name in (compare or "").split(",") if name.strip()]
     if compare is not None and not beside:
         raise InputError(f"--compare {compare!r} names no model; name one, such as gcn")
-    from lgdgcn.commands.train import train as run
-
-    run(
-        source,
-        model=model,
-        seeds=1 if seeds is None else seeds,
+    given, name = assigned(sets, **options), model_of(model, source, config)
+    asked = Asked(
+        source=source,
+        model=name,
+        settings=settings_of(name, given, config),
+        seeds=range(seed, seed + (seeds or 1)),
         given=given,
         config=config,
         device=device,
@@ -135,5 +155,12 @@ def train(
         resume=resume,
         overwrite=overwrite,
         compare=beside,
-        budget=budget,
+        budget=budget_of(budget),
+        seconds=limit_of(time_limit),
     )
+    from lgdgcn.cli.train_nodes import train_nodes
+
+    folder, results = train_nodes(asked)
+    if json and results:
+        others = {model_name(one["model"], one["variant"]): one for one in results[1:]}
+        console.as_json({"folder": str(folder), **results[0], "compared": others})

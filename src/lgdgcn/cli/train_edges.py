@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from lgdgcn.cli import console
 from lgdgcn.cli.console import percent, plain
 from lgdgcn.cli.options import GraphOptions
-from lgdgcn.commands.train import default_folder, run_header
+from lgdgcn.cli.train_nodes import default_folder, run_header
 from lgdgcn.config import AUTO, to_toml
 from lgdgcn.data.source import GraphSource
 from lgdgcn.edges import EdgeReasons, ModelChoice, fit_graph
@@ -65,7 +65,7 @@ def train_edges(
     if source.split == "random":
         raise InputError("--split random draws nodes of --task nodes; leave it out with edges")
     number = _number(factors)
-    path = folder or default_folder(source.name, "edges", None, False)
+    path = folder or default_folder(source.name, "edges")
     run = Run.create(path, overwrite=overwrite)
     if run.config.is_file() and (run.result.is_file() or run.reasons.is_file()) and not overwrite:
         raise InputError(
@@ -85,7 +85,7 @@ def train_edges(
     with run, console.steps() as progress:
         settings = {"factors": AUTO if number is None else number}
         count = seeds or (1 if types is not None else SEEDS)
-        header = run_header(source, "edges", count)
+        header = run_header(source, "edges", range(count))
         tables = {"run": header | {"task": "edges"}, "settings": settings}
         run.write_config("\n".join(to_toml(table, values) for table, values in tables.items()))
         measured, others = [], []

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from lgdgcn.runtime import StopRequest
     from lgdgcn.search.finalists import Finalist
+    from lgdgcn.search.tuning import SearchProblem
 
 __all__ = ["tune"]
 
@@ -91,7 +92,6 @@ def tune(
     source = reading.source(graph)
     from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
     from lgdgcn.search import tuning, winner
-    from lgdgcn.search.finalists import train_finalists
     from lgdgcn.search.space import read_space, space_of
     from lgdgcn.search.study import database_faults, open_study, storage_url
     from lgdgcn.storage import check_folder, make_folder, write_text
@@ -122,34 +122,46 @@ def tune(
             return
         tuning.fail_lost(study)
         tuning.enqueue(study, (ranges.inside(shipped), *ranges.starts))
-        with console.progress(name, tenths=True) as update:
-
-            def on_trial() -> None:
-                done = tuning.finished(study)
-                best = max((t.value for t in done if t.state.name == "COMPLETE"), default=None)
-                text = f"{len(done)} of {trials} trials, best validation {console.percent(best)}"
-                update(min(1.0, len(done) / trials), text)
-
-            how: Any = {"on_trial": on_trial, "stop": stop}
-            with _further_workers(workers - 1, stop):
-                tuning.search(problem, study, trials, with_others=True, **how)
-            tuning.fail_lost(study)
-            tuning.search(problem, study, trials, **how)
-            update(None, "the best again on fresh seeds")
-            finalists = train_finalists(problem, study, stop)
+        finalists = _search(problem, study, trials, workers, stop)
         _write_trials(folder / "trials.csv", study)
-        command = ["lgdgcn", "tune", graph, *winner.graph_options(source), "--model", model]
-        command += ["--trials", str(trials), "--seeds", str(seeds)]
+        about_graph = [graph, *winner.graph_options(source), "--model", model]
+        command = ["lgdgcn", "tune", *about_graph, "--trials", str(trials), "--seeds", str(seeds)]
         command += ["--space", space.name] if space else []
-        command += [word for key, value in given.items() for word in ("--set", f"{key}={value}")]
-        text = winner.preset_text(problem, study, finalists, shlex.join(command), shipped)
+        command += [word for text in sets or [] for word in ("--set", text)]
+        command += ["--metric", metric] if metric else []
         file = folder / f"{name}.toml"
-        write_text(file, text)
+        write_text(
+            file, winner.preset_text(problem, study, finalists, shlex.join(command), shipped)
+        )
         winner.draw(study, folder)
         _print(name, study, finalists)
     console.say(f"preset: {file}")
-    use = ["train", graph, *winner.graph_options(source), "--model", model, "--config", str(file)]
-    console.say(f"use it: lgdgcn {shlex.join(use)}")
+    use = ["lgdgcn", "train", *about_graph, "--config", str(file)]
+    console.say(f"use it: {shlex.join(use)}")
+
+
+def _search(
+    problem: "SearchProblem", study: "optuna.Study", trials: int, workers: int, stop: "StopRequest"
+) -> "list[Finalist]":
+    """Search with all workers, then train the best again in this process."""
+    from lgdgcn.search.finalists import train_finalists
+    from lgdgcn.search.tuning import fail_lost, finished, search
+
+    with console.progress(study.study_name, tenths=True) as update:
+
+        def on_trial() -> None:
+            done = finished(study)
+            best = max((t.value for t in done if t.state.name == "COMPLETE"), default=None)
+            text = f"{len(done)} of {trials} trials, best validation {console.percent(best)}"
+            update(min(1.0, len(done) / trials), text)
+
+        how: Any = {"on_trial": on_trial, "stop": stop}
+        with _further_workers(workers - 1, stop):
+            search(problem, study, trials, with_others=True, **how)
+        fail_lost(study)
+        search(problem, study, trials, **how)  # what a killed worker has left
+        update(None, "the best again on fresh seeds")
+        return train_finalists(problem, study, stop)
 
 
 def _refuse_strangers(folder: Path, name: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # what reads graphs takes memory, of which packing one has li
     from lgdgcn.data.encoding import Encoding
     from lgdgcn.data.packed import PackedGraph
 
-__all__ = ["GraphSource"]
+__all__ = ["GraphSource", "split_again"]
 
 SPLIT_KINDS = ("standard", "random")
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -35,8 +36,8 @@ class GraphSource:
             packed graph. The name of a data set means the data set; a folder of the same name is
             written ``./cora``.
         root: Folder to look for data sets in.
-        split: ``standard`` or ``random``; a random split depends on the seed. For a folder, the
-            name of the column that says train, val or test.
+        split: ``standard`` or ``random``; a random split depends on the seed. For a folder, also
+            the name of the column that says train, val or test.
         features: ``degree`` or ``identity`` to make features from the structure;
             ``text:COLUMN`` to make features of a column's words, too.
         ignore: Columns of a folder's nodes table that are not used.
@@ -113,9 +114,10 @@ class GraphSource:
     def elsewhere(self, dataset: str) -> "GraphSource":
         """Another graph read in the same way, as far as it is of the same kind."""
         other = GraphSource(dataset, self.root, features=self.features)
-        if not other.is_folder or self.split == "random":
+        if not other.is_folder:
             return other
-        return replace(self, dataset=dataset)
+        split = "standard" if self.split == "random" else self.split
+        return replace(self, dataset=dataset, split=split)
 
     @property
     def roles(self) -> dict[str, str]:
@@ -157,7 +159,8 @@ class GraphSource:
 
         if self.is_folder:
             if self.split == "random":
-                raise InputError("--split random is for named data sets; use a split column")
+                usual = replace(self, split="standard")
+                return split_again(usual.load(0, require_labels, encoding), seed)
             made = [name for name in _listed(self.features) if not name.startswith("text:")]
             features = ",".join(made) or None
             if self.is_packed:
@@ -180,7 +183,7 @@ class GraphSource:
             said = f"{name} is the data set, not the folder {name} here; write ./{name} for that"
             warnings.warn(said, LGDWarning, stacklevel=2)
         if self.split == "random" and name.lower() == "synthetic":
-            data = _split_again(load(name, self.root, **options), seed)  # its seed is the graph's
+            data = split_again(load(name, self.root, **options), seed)  # its seed is the graph's
         else:
             if self.split == "random":
                 options["seed"] = seed
@@ -232,15 +235,16 @@ def _listed(features: str | None) -> list[str]:
     return [name.strip() for name in (features or "").split(",") if name.strip()]
 
 
-def _split_again(data: "Data", seed: int) -> "Data":
-    """Draw another split of the same sizes."""
+def split_again(data: "Data", seed: int) -> "Data":
+    """The same graph with another split of the same sizes, drawn from all labelled nodes."""
     from lgdgcn.data.labels import is_labelled
     from lgdgcn.data.splits import sized_split
 
     sizes = [int(data[mask].sum()) for mask in MASKS]
+    other = copy(data)
     for name, mask in zip(MASKS, sized_split(is_labelled(data.y), sizes, seed), strict=True):
-        data[name] = mask
-    return data
+        other[name] = mask
+    return other
 
 
 def _with_factors(data: "Data") -> "Data":

@@ -245,8 +245,8 @@ def _on_device(source: BatchInput, device: torch.device) -> BatchInput:
     """
     if device.type == "cpu" or not _has_room(source, device):
         return source
-    graph = _moved(source.graph, device)
-    along = graph if source.along is source.graph else _moved(source.along, device)
+    graph = source.graph.to(device)
+    along = graph if source.along is source.graph else source.along.to(device)
     variance = None if source.variance is None else source.variance.to(device)
     table = None
     if source.table is not None:
@@ -264,8 +264,7 @@ def _on_device(source: BatchInput, device: torch.device) -> BatchInput:
 def _has_room(source: BatchInput, device: torch.device) -> bool:
     """Whether all of it takes little enough of the device's memory."""
     graphs = [source.graph] if source.along is source.graph else [source.graph, source.along]
-    tensors = [part for graph in graphs for part in _tensors(graph)]
-    size = 0
+    size, tensors = sum(graph.nbytes for graph in graphs), []
     if source.table is not None:
         tensors.append(source.table.hops)
     else:
@@ -273,25 +272,11 @@ def _has_room(source: BatchInput, device: torch.device) -> bool:
         if graph.features(torch.arange(min(1, graph.num_nodes))).layout != torch.strided:
             return False  # sparse features are read by the host
         # while they are put together there are two copies
-        size = 2 * graph.num_nodes * graph.num_features * graph.dtype.itemsize
+        size += 2 * graph.num_nodes * graph.num_features * graph.dtype.itemsize
     if source.variance is not None:
         tensors.append(source.variance)
-    size += sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    size += sum(tensor.nbytes for tensor in tensors)
     return size < _SHARE * available_memory(device)
-
-
-def _tensors(graph: GraphRows) -> list[Tensor]:
-    """The arrays of a graph but for its features."""
-    weight = [] if graph.weight is None else [graph.weight]
-    return [graph.row_ptr, graph.column, *weight]
-
-
-def _moved(graph: GraphRows, device: torch.device) -> GraphRows:
-    """The same rows on a device; its features are still the host's to read."""
-    weight = None if graph.weight is None else graph.weight.to(device)
-    return replace(
-        graph, row_ptr=graph.row_ptr.to(device), column=graph.column.to(device), weight=weight
-    )
 
 
 def _all_features(graph: GraphRows, device: torch.device) -> Tensor:

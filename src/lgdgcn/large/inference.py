@@ -20,7 +20,7 @@ from lgdgcn.large.steps import NodeSteps
 from lgdgcn.large.structure import structure_rows
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn import ClassUnitConv
-from lgdgcn.nn.ours.edge_mixture import posterior_of
+from lgdgcn.nn.ours.edge_mixture import SMALLEST, posterior_of
 from lgdgcn.train.trained import check_finite
 
 __all__ = ["SCORED", "UnitTable", "depth_of", "scores_without", "unit_table"]
@@ -80,8 +80,25 @@ def unit_table(graph: GraphRows, network: ClassUnitGCN) -> UnitTable:
         network: One that :func:`~lgdgcn.large.batch_input.check_batchable` accepts.
     """
     steps = NodeSteps(graph, network, structure_rows(graph, network))
-    units = steps.units(steps.encoded())
-    return UnitTable(graph, network, units, steps.lift())
+    units = steps.units()
+    return UnitTable(graph, network, units, _lift(network, units, steps.ranges))
+
+
+def _lift(network: ClassUnitGCN, units: Tensor, ranges: list[int]) -> Tensor:
+    """Each factor's share of the edges by the agreement of any two nodes in it ``[M]``.
+
+    That of :func:`~lgdgcn.nn.ours.edge_mixture.factor_posterior`, summed over the nodes.
+    """
+    nodes, width = units.shape
+    total, square = (torch.zeros(width, dtype=torch.float64) for _ in range(2))
+    for low, high in pairwise(ranges):
+        part = units[low:high].double().square()
+        total += part.sum(0)
+        square += part.square().sum(0)
+    pairs = (total.square() - square).view(network.num_factors, -1).sum(-1)
+    by_chance = pairs / max(1, nodes * (nodes - 1)) + SMALLEST
+    shares = cast("ClassUnitConv", network.layers[-1]).factor_weights.detach().cpu()
+    return (shares.double() / by_chance).to(units.dtype)
 
 
 def depth_of(network: ClassUnitGCN) -> int:

@@ -96,6 +96,12 @@ class GraphRows:
         """Number of edges E, both directions counted."""
         return len(self.column)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays but for the features."""
+        weight = 0 if self.weight is None else self.weight.nbytes
+        return self.row_ptr.nbytes + self.column.nbytes + weight
+
     def to(self, device: torch.device) -> "GraphRows":
         """The same neighbours on a device; features are still the host's to read."""
         weight = None if self.weight is None else self.weight.to(device)

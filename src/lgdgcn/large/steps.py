@@ -19,7 +19,6 @@ from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn import ClassUnitConv
 from lgdgcn.nn.encoder import DeeperLayer, PropagationEncoder
 from lgdgcn.nn.ours.class_units import class_units
-from lgdgcn.nn.ours.edge_mixture import SMALLEST
 from lgdgcn.nn.propagation import weights_of_one_hop
 from lgdgcn.nn.routing import route
 from lgdgcn.progress import long_work
@@ -39,14 +38,7 @@ class NodeSteps:
         network: The network, which is evaluated.
         along: What it propagates along, with weights and neighbours of its own; without a
             structure the graph itself.
-
-    Attributes:
-        hidden: What an encoder has made of all nodes ``[N, C]``.
-        last: The units that were made last ``[N, M * d]``.
     """
-
-    hidden: Tensor
-    last: Tensor
 
     def __init__(self, graph: GraphRows, network: ClassUnitGCN, along: GraphRows) -> None:
         self.graph, self.network, self.along = graph, network.eval(), along
@@ -69,16 +61,19 @@ class NodeSteps:
                 advance(high, high / size[0])
         return table
 
-    def encoded(self) -> Rows:
-        """What the layers read of the nodes: hidden vectors, or without an encoder features."""
-        encoder = self.network.encoder
-        return self.graph.features if encoder is None else self._encoded(encoder)
+    def units(self, hidden: Tensor | None = None) -> Tensor:
+        """The units of the last layer ``[N, M * d]``.
 
-    def units(self, rows: Rows) -> Tensor:
-        """The units of the last layer ``[N, M * d]``."""
+        Args:
+            hidden: What the layers read, if it was found before: hidden vectors ``[N, C]``.
+        """
+        if hidden is None and self.network.encoder is not None:
+            hidden = self.hidden()
+        rows = self.graph.features if hidden is None else hidden.__getitem__
         for layer in cast("list[ClassUnitConv]", list(self.network.layers)):
-            rows = self._voted(layer, rows)
-        return self.last
+            units = self._voted(layer, rows)
+            rows = units.__getitem__
+        return units
 
     def hops(self, rows: Rows, width: int, shares: Tensor) -> Tensor:
         """Sum the hops 0 to K of every node's row, weighted by shares ``[K + 1]``: ``[N, C]``."""
@@ -92,8 +87,9 @@ class NodeSteps:
             table = hop_table(graph, len(shares) - 1, shares.cpu(), self.folder, advance)
         return table.hops.squeeze(1)
 
-    def _encoded(self, encoder: PropagationEncoder) -> Rows:
-        """The hidden vectors of an encoder."""
+    def hidden(self) -> Tensor:
+        """The hidden vectors of the network's encoder ``[N, C]``."""
+        encoder = cast("PropagationEncoder", self.network.encoder)
         features, device, width = self.graph.features, self.device, encoder.bias.size(-1)
         kept = 1 - encoder.node_rate.to(self.graph.dtype).cpu()
         if encoder.order == "features":
@@ -114,8 +110,7 @@ class NodeSteps:
         now = self.table(width, lambda nodes: encoder.activate(summed(nodes))[0], "encoding")
         for layer in cast("list[DeeperLayer]", list(encoder.deeper)):
             now = self._deeper(layer, now)
-        self.hidden = now
-        return now.__getitem__
+        return now
 
     def _deeper(self, layer: DeeperLayer, before: Tensor) -> Tensor:
         """One more layer of an encoder ``[N, C]``."""
@@ -132,8 +127,8 @@ class NodeSteps:
 
         return self.table(width, activate, "encoding")
 
-    def _voted(self, layer: ClassUnitConv, rows: Rows) -> Rows:
-        """The units of a layer, after all rounds of votes."""
+    def _voted(self, layer: ClassUnitConv, rows: Rows) -> Tensor:
+        """The units of a layer after all rounds of votes ``[N, M * d]``."""
         width, shape = layer.out_channels, (layer.factors, -1)
 
         def scores(nodes: Tensor) -> Tensor:
@@ -152,24 +147,7 @@ class NodeSteps:
 
         for _ in range(layer.iterations):
             now = self.table(width, vote, "votes")
-        self.last, self.shares = now, layer.factor_weights.detach().cpu()
-        return now.__getitem__
-
-    def lift(self) -> Tensor:
-        """Each factor's share of the edges by the agreement of any two nodes in it ``[M]``.
-
-        That of :func:`~lgdgcn.nn.ours.edge_mixture.factor_posterior`, summed over the nodes.
-        """
-        factors, nodes = self.network.num_factors, self.graph.num_nodes
-        total = torch.zeros(self.last.size(1), dtype=torch.float64)
-        square = torch.zeros_like(total)
-        for low, high in pairwise(self.ranges):
-            part = self.last[low:high].double().square()
-            total += part.sum(0)
-            square += part.square().sum(0)
-        pairs = (total.square() - square).view(factors, -1).sum(-1)
-        by_chance = pairs / max(1, nodes * (nodes - 1)) + SMALLEST
-        return (self.shares.double() / by_chance).to(self.graph.dtype)
+        return now
 
 
 def _matrices(encoder: PropagationEncoder) -> list[tuple[int, Tensor]]:

@@ -70,10 +70,10 @@ def structure_rows(graph: GraphRows, network: ClassUnitGCN) -> GraphRows:
         check_structure_size(graph.num_nodes)  # before any work
     for _ in range(REFRESHES):
         steps = NodeSteps(graph, past, along)
-        rows = steps.encoded()
-        parts = _parts(steps, past, steps.units(rows)) if own.is_local else None
-        found = _latent_neighbours(steps.hidden, k, device) if k else None
-        del steps, rows  # tables, before there is one structure more
+        hidden = steps.hidden()
+        parts = _parts(steps, past, steps.units(hidden)) if own.is_local else None
+        found = _latent_neighbours(hidden, k, device) if k else None
+        del steps, hidden  # tables, before there is one structure more
         along = joined_rows(graph, parts, found, float(own.gamma))
     return along
 
@@ -150,8 +150,9 @@ def _edges(graph: GraphRows, parts: Tensor | None, low: int, high: int, row_ptr:
 def _alike(listed: Array) -> Any:
     """How often any two nodes list each other, 1 or 2, from the lists ``[N, k]``: ``[N, N]``."""
     nodes, k = listed.shape
-    source, target = np.repeat(np.arange(nodes), k), listed.reshape(-1)
-    others = source != target  # a node that lists itself has no neighbour there
-    ones = np.ones(int(others.sum()), np.int8)
-    lists = csr_array((ones, (source[others], target[others])), shape=(nodes, nodes))
-    return lists + lists.T.tocsr()
+    counts = (listed != np.arange(nodes)[:, None]).astype(np.int8)  # a node that lists itself: 0
+    parts = (counts.reshape(-1), listed.reshape(-1), np.arange(0, nodes * k + 1, k))
+    lists = csr_array(parts, shape=(nodes, nodes))
+    both = lists + lists.T.tocsr()
+    both.eliminate_zeros()
+    return both

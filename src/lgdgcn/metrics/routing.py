@@ -48,7 +48,7 @@ def routing_warning(edge_factors: Tensor | None, settings: Settings) -> str | No
         advice = (
             f"raise lambda_edge (now {settings.lambda_edge:g})"
             if is_ours
-            else "try lgdgcn train GRAPH --variant ours"
+            else "try lgdgcn train GRAPH --model lgdgcn"
         )
         return (
             f"{_ROUTING} {entropy:.4f}: every edge is shared by all factors almost alike, so "

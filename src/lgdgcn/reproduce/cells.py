@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from lgdgcn.config import Settings, default_variant, preset, resolve, to_toml
+from lgdgcn.config import Settings, model_name, preset, resolve, to_toml
 from lgdgcn.data.catalogue import has_label_sets
 
 __all__ = ["FULL", "QUICK", "Cell", "Plan", "settings_line", "train_command"]
@@ -88,16 +88,14 @@ def train_command(cell: Cell) -> str:
 
     Example:
         >>> train_command(Cell("my-graph", "lgdgcn", Settings(k=7, lambda_space=1e-5), (0, 1)))
-        'lgdgcn train my-graph --model lgdgcn --variant paper --seeds 2 --set k=7'
+        'lgdgcn train my-graph --model lgdgcn-paper --seeds 2 --set k=7'
     """
     settings = cell.settings.as_dict()
     variant = settings["variant"]
     multi_label = has_label_sets(cell.graph)
     own = preset(cell.graph.lower(), cell.model, variant, multi_label=multi_label)
     shipped = resolve(own, {"variant": variant}).as_dict()
-    words = ["lgdgcn", "train", cell.graph, "--model", cell.model]
-    if {variant, default_variant(cell.model)} != {"paper"}:  # a default may change, the text not
-        words += ["--variant", variant]
+    words = ["lgdgcn", "train", cell.graph, "--model", model_name(cell.model, variant)]
     words += ["--split", cell.split] if cell.split != "standard" else []
     words += ["--seeds", str(max(cell.seeds, default=0) + 1)]
     for key, value in settings.items():

@@ -94,6 +94,16 @@ def _check_result(content: dict[str, Any]) -> None:
             _check_score(scores, content["metric"])
             _check_scores(scores)
     _texts(content, "warnings")
+    if "ranking" in content:
+        search = _entry(content, "search", dict)
+        _entry(search, "metric", str)
+        _entry(search, "splits", int)
+        for row in _entry(content, "ranking", list):
+            _entry(row, "model", str)
+            _entry(row, "epochs", int)
+            _entry(row, "tried", int)
+            for name in ("validation", "noise"):
+                _check_score({name: None} | row, name)
     if "verdict" in content:
         _entry(content["verdict"], "sentence", str)
         _entry(content["verdict"], "better", str, type(None))

@@ -3,7 +3,7 @@
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -111,11 +111,15 @@ class FinishedRun:
         seed = self.best_run["seed"] if self.source.varies_with_seed else 0
         with told_before():
             data = self.source.load(seed, encoding=self.trained.encoding)
+        self.check_same(data)
+        return data
+
+    def check_same(self, data: Data) -> None:
+        """Say so if a graph is not what the model was trained on."""
         if self.best_run["data"] != fingerprint(data):
             text = f"the data have changed since the run in {self.folder} was trained: "
             text += "what follows is of the model that was trained before"
-            warnings.warn(text, LGDWarning, stacklevel=2)
-        return data
+            warnings.warn(text, LGDWarning, stacklevel=3)
 
     def with_factors(self) -> "FinishedRun":
         """This run or, where its model has no factors, that of LGD-GCN beside it, if any is."""
@@ -204,7 +208,7 @@ def lost_to(result: Mapping[str, Any], folder: Path) -> str | None:
 
 
 def finished_result(
-    run: Run, load: Callable[[int], Data], what: Mapping[str, Any], seeds: int
+    run: Run, load: Callable[[int], Data], what: Mapping[str, Any], seeds: Sequence[int]
 ) -> dict[str, Any]:
     """Return the result of a finished run, once its data and its model are known to be the same.
 
@@ -214,14 +218,14 @@ def finished_result(
         run: The run.
         load: Returns the graph of a seed.
         what: What its result must say, such as its ``model``.
-        seeds: How many seeds it must have.
+        seeds: The seeds it must have.
     """
     result = read_result(run.result)
     rows = result["runs"]
     known = {key: result.get(key) for key in what}
-    if known != what or [row["seed"] for row in rows] != list(range(seeds)):
+    if known != what or [row["seed"] for row in rows] != list(seeds):
         raise InputError(f"{run.result} is of another run; restore it or train elsewhere")
-    if [row["data"] for row in rows] != [fingerprint(load(seed)) for seed in range(seeds)]:
+    if [row["data"] for row in rows] != [fingerprint(load(seed)) for seed in seeds]:
         raise CheckpointError(
             f"the data have changed since the run in {run.path} was trained: restore them, or "
             "train again with --overwrite or another --out"

@@ -128,7 +128,7 @@ def fit(
         if best is None or rank > best[:2]:
             best = (*rank, trained)
     assert best is not None
-    follow.sort_log()
+    follow.tidy_log()
     return [results[seed] for seed in seeds], best[2]
 
 
@@ -156,7 +156,7 @@ class _Follower:
                     one.state = saved[0].get(one.seed)
             elif any(one.state for one in trainings):  # begun elsewhere
                 self._save([])
-            self._cut_log(run)
+            self.tidy_log()
 
     def __call__(self, epochs: Sequence[Epoch]) -> None:
         """See :data:`lgdgcn.training.OnEpoch`."""
@@ -182,26 +182,23 @@ class _Follower:
         for epoch in epochs:
             seed, number = epoch.training.seed, epoch.state.epoch
             if number <= self.logged.get(seed, 0):  # memory ran out, and all began again
-                self._cut_log(run)
+                self.tidy_log()
             run.append_metrics({"seed": seed, **epoch.metrics})
             self.logged[seed] = number
 
-    def _cut_log(self, run: Run) -> None:
-        """Keep the epochs in the log that trainings have behind them where they begin."""
+    def tidy_log(self) -> None:
+        """Keep the epochs that the saved states have behind them, whatever was trained first."""
         self.logged = {one.seed: one.state.epoch if one.state else 0 for one in self.trainings}
-        run.cut_metrics(self._is_behind)
+        seeds = [*self.logged]
 
-    def sort_log(self) -> None:
-        """Sort the log by epoch, whatever was trained before what, in this pass or another."""
-        place = {one.seed: index for index, one in enumerate(self.trainings)}
+        def is_behind(line: dict[str, Any]) -> bool:
+            seed, epoch = line.get("seed"), line.get("epoch")
+            return type(seed) is type(epoch) is int and epoch <= self.logged.get(seed, -1)
+
         if self.run is not None:
             self.run.cut_metrics(
-                self._is_behind, order=lambda line: (line["epoch"], place[line["seed"]])
+                is_behind, order=lambda line: (line["epoch"], seeds.index(line["seed"]))
             )
-
-    def _is_behind(self, line: dict[str, Any]) -> bool:
-        seed, epoch = line.get("seed"), line.get("epoch")
-        return type(seed) is type(epoch) is int and epoch <= self.logged.get(seed, 0)
 
     def _is_due(self, epochs: Sequence[Epoch]) -> bool:
         """Whether to save: every few epochs, of first and last ones, and every minute."""

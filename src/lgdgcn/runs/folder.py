@@ -157,10 +157,10 @@ class Run:
         if not (self.resume or self.overwrite) and (more or (files and not begun)):
             finished = self.result in files
             what = "a finished" if finished else "an unfinished"
-            aim = "print its results again" if finished else "go on with it"
+            aim = f"see it with lgdgcn show {self.path}" if finished else "add --resume to go on"
             raise InputError(
-                f"{self.path} already holds {what} run: add --resume to {aim}, --overwrite to "
-                "replace it, or choose another --out"
+                f"{self.path} already holds {what} run: {aim}, add --overwrite to replace it, "
+                "or choose another --out"
             )
 
     def __enter__(self) -> Self:

@@ -1,7 +1,5 @@
-"""What is tried on a graph without settings of its own, and for how long."""
+"""What is tried on a graph without settings of its own."""
 
-import math
-import re
 from itertools import zip_longest
 from typing import Any
 
@@ -14,47 +12,12 @@ from lgdgcn.config import (
     portfolio,
     preset,
     resolve,
+    with_fitting_width,
 )
-from lgdgcn.errors import InputError
+from lgdgcn.search.families import families_with
 from lgdgcn.search.race import Candidate
 
-__all__ = [
-    "BASELINES",
-    "FAMILIES",
-    "USUAL_BUDGET",
-    "candidates",
-    "candidates_of_all",
-    "seconds_of",
-]
-
-FAMILIES = ("mlp", "gcn", "appnp", "gat", "gcnii", "grand", "lgdgcn")
-"""What is tried on a graph without settings of its own, the simplest model first.
-
-A family added here takes part in every race; its settings are a table of ``portfolio.toml``.
-"""
-
-BASELINES = ("mlp", "gcn", "appnp", "grand")  # the best of them stands beside ours
-USUAL_BUDGET = "1m"
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def seconds_of(budget: str | None) -> float | None:
-    """Read ``--budget``: ``30s``, ``5m``, ``1h``, or ``none`` for no search at all.
-
-    Where nobody gives one, it is :data:`USUAL_BUDGET`.
-
-    Example:
-        >>> seconds_of("5m"), seconds_of("none")
-        (300.0, None)
-    """
-    budget = USUAL_BUDGET if budget is None else budget
-    if budget.strip().lower() == "none":
-        return None
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([smh])\s*", budget)
-    seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
-    if not 0 < seconds < math.inf:
-        raise InputError(f"budget is {budget[:50]!r}; write 30s, 5m, 1h or none")
-    return seconds
+__all__ = ["candidates", "candidates_of_all"]
 
 
 def candidates(
@@ -71,6 +34,8 @@ def candidates(
     """
     used = variant or default_variant(model)
     shipped = preset(graph, model, used, multi_label=multi_label)
+    if belongs("factors", model):
+        own = with_fitting_width(shipped, own)
     entries: list[dict[str, Any]] = [{}]
     if not has_own_preset(graph, model, used, multi_label=multi_label):
         entries = portfolio(model, used, multi_label=multi_label)
@@ -93,15 +58,7 @@ def candidates_of_all(graph: str, own: dict[str, Any], *, multi_label: bool) -> 
         own: What the user gives; only families take part that have all of these settings.
         multi_label: Whether nodes have sets of labels.
     """
-    usual = {model: default_variant(model) for model in reversed(FAMILIES)}
-    models = [
-        model
-        for model, variant in usual.items()
-        if all(belongs(name, model, variant if model == "lgdgcn" else None) for name in own)
-    ]
-    if not models:
-        names = ", ".join(own)
-        raise InputError(f"no model has all of the settings {names}; leave some out")
+    models = families_with(own)
     pools = [
         candidates(graph, model, own, variant=None, multi_label=multi_label) for model in models
     ]

@@ -5,7 +5,8 @@ gets a :class:`Choice`: ``lgdgcn train``, :class:`~lgdgcn.LGDClassifier`, ``lgdg
 """
 
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
@@ -14,12 +15,12 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import AUTO, Settings, model_name, resolve
+from lgdgcn.config import AUTO, Settings, belongs, model_name, resolve
 from lgdgcn.errors import InputError
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import StopRequest
-from lgdgcn.search.candidates import FAMILIES
 from lgdgcn.search.factors import FOUND, FoundFactors, find_factors
+from lgdgcn.search.families import FAMILIES
 from lgdgcn.search.race import Candidate, Metrics, Outcome, Split, Standing, race
 from lgdgcn.search.sample import (
     is_for_graph,
@@ -34,8 +35,7 @@ from lgdgcn.training import Epoch, OnEpoch
 __all__ = ["RUNGS", "Choice", "Ranked", "choose"]
 
 RUNGS = (50, 100, 200)  # epochs after which candidates are judged
-# after so many epochs: how many go on of all, and of each family at least
-KEPT = {50: (8, 2), 100: (4, 1)}
+KEPT = {50: 8, 100: 4}  # how many go on then
 ALIKE = 0.25  # standard errors of a validation score; scores that are nearer say nothing
 
 
@@ -134,7 +134,9 @@ class Choice:
                 f"settings: the first of {self.tried}, as without validation nodes nothing could "
                 "be chosen"
             )
-        text = f"settings: the best of {self.tried + self.searched} on validation"
+        text = f"settings: the best of {self.tried} on validation"
+        if self.searched:
+            text += f", {self.searched} of them by a search near the best"
         if self.splits > 1:
             text += f", each on {self.splits} splits"
         if self.sample:
@@ -165,6 +167,8 @@ def choose(
     seed: int = 0,
     seconds: float | None = None,
     stop: StopRequest | None = None,
+    more: int = 0,
+    fixed: Collection[str] = (),
 ) -> Choice:
     """Race candidates on validation, and choose; labels of test nodes have no say in it.
 
@@ -175,7 +179,7 @@ def choose(
     Of one family those are alike whose score is within a quarter of its standard error of the best;
     of these the one of lowest validation loss is chosen. Between families losses cannot be
     compared: of those alike the simplest is chosen, in the order of
-    :data:`~lgdgcn.search.candidates.FAMILIES`.
+    :data:`~lgdgcn.search.families.FAMILIES`.
 
     Args:
         candidates: Of one family or several. ``factors = "auto"`` is replaced by a number first.
@@ -185,6 +189,8 @@ def choose(
         seed: Of the training on the graph's own split; others have the next ones.
         seconds: Time limit; the choice then depends on the machine, if ``early`` says so.
         stop: Becomes true when a signal asks to stop.
+        more: Settings to try beyond the candidates, of the family that has won: Optuna searches on.
+        fixed: Names of settings that stay as they are in this.
 
     Raises:
         InputError: No candidate can be trained here.
@@ -204,10 +210,34 @@ def choose(
     alike: dict[str, Any] = {"metric": metric, "batch_size": 0}
     tried = [Candidate(one.model, replace(one.settings, **alike)) for one in usable]
     splits = [Split(part, seed + i) for i, part in enumerate(repeated_splits(graph, seed))]
-    with _followed(len(tried), len(splits), stop) as follow:
-        outcome = race(tried, splits, RUNGS, _keep, device, on_epoch=follow, seconds=seconds)
+    end = math.inf if seconds is None else time.monotonic() + seconds
+
+    def raced(some: Sequence[Candidate]) -> Outcome:
+        left = None if seconds is None else end - time.monotonic()
+        with _followed(len(some), len(splits), stop) as follow:
+            return race(some, splits, RUNGS, _keep, device, on_epoch=follow, seconds=left)
+
+    outcome = raced(tried)
     asked = dict(zip(outcome.standings, usable, strict=True))
     ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
+    if more and not outcome.early:
+        from lgdgcn.search.beyond import search_on  # with Optuna, which is slow to import
+
+        best, is_set = ranking[0].candidate, data.y.dim() == 2
+        options: dict[str, Any] = {"multi_label": is_set, "fixed": fixed, "seed": seed}
+        trials = search_on(best, raced, more, **options)
+        usual: dict[str, Any] = {
+            "metric": best.settings.metric,
+            "batch_size": best.settings.batch_size,
+        }
+        for one in trials.standings:
+            settings = replace(one.candidate.settings, **usual)
+            asked[one] = Candidate(best.model, settings)
+        outcome = Outcome(
+            outcome.standings + trials.standings, outcome.last + trials.last, trials.early
+        )
+        ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
+        about["searched"] = len(trials.standings)
     sample = 0 if graph is data else int(graph.num_nodes or 0)
     return Choice(ranking, metric, len(splits), sample, outcome.early, **about)
 
@@ -246,7 +276,7 @@ def _followed(candidates: int, splits: int, stop: StopRequest | None) -> Iterato
     planned, before = 0, 0
     for rung in RUNGS:
         planned += (rung - before) * candidates * splits
-        candidates, before = min(candidates, KEPT.get(rung, (1, 1))[0]), rung
+        candidates, before = min(candidates, KEPT.get(rung, 1)), rung
     done = 0
     with long_work("trying settings", "epochs") as advance:
 
@@ -261,15 +291,17 @@ def _followed(candidates: int, splits: int, stop: StopRequest | None) -> Iterato
 
 
 def _keep(standings: Sequence[Standing], rung: int) -> list[Standing]:
-    """Who goes on: the best of all, and the best of each family."""
-    of_all, of_family = KEPT[rung]
-    ranked = sorted(standings, key=_rank)
-    count: dict[str, int] = {}
-    kept = []
-    for place, one in enumerate(ranked):
+    """Who goes on: the best of all and, first, the best of every family.
+
+    Of families with factors the best goes on to the end: it may stand beside the winner.
+    """
+    first = rung == RUNGS[0]
+    kept, families = [], set()
+    for place, one in enumerate(sorted(standings, key=_rank)):
         model = one.candidate.model
-        count[model] = count.get(model, 0) + 1
-        if place < of_all or count[model] <= of_family:
+        is_best = model not in families and (first or belongs("factors", model))
+        families.add(model)
+        if place < KEPT[rung] or is_best:
             kept.append(one)
     return kept
 
@@ -308,18 +340,20 @@ def _ranking(
             row = replace(row, state=best.state, log=tuple(best.log))
         rows.append(row)
     rows.sort(key=lambda row: -math.inf if row.score is None else row.score, reverse=True)
-    chosen = _simplest_alike(rows)
+    most = max(one.rungs for one in outcome.last)
+    in_the_end = {asked[one].model for one in outcome.last if one.rungs == most}
+    chosen = _simplest_alike([row for row in rows if row.candidate.model in in_the_end])
     yield chosen
     yield from (row for row in rows if row is not chosen)
 
 
 def _best_of_family(family: Sequence[Standing], judged: int) -> Standing:
     """Of those that were trained longest and are near the best score, that of lowest loss."""
-    longest = max(one.epochs for one in family)
-    last = [one for one in family if one.score is not None and one.epochs == longest]
-    last = last or [one for one in family if one.score is not None]
-    if not last:
+    known = [one for one in family if one.score is not None]
+    if not known:
         return family[0]
+    most = max(one.rungs for one in known)
+    last = [one for one in known if one.rungs == most]
     best = min(last, key=_rank)
     least = (best.score or 0.0) - ALIKE * _noise(best.scores, judged)
     return min((one for one in last if (one.score or 0.0) >= least), key=lambda one: one.loss)

@@ -48,6 +48,7 @@ class Standing:
         candidate: Whose trainings these are.
         trainings: One for each split.
         logs: The metrics of every epoch of each.
+        rungs: How often it was judged.
         epochs: How long it had been trained when it was last judged.
         scores: Then the best validation score of each training; none before it was judged.
         losses: The validation losses of these epochs.
@@ -57,6 +58,7 @@ class Standing:
     candidate: Candidate
     trainings: list[Training] = field(repr=False)
     logs: list[list[Metrics]] = field(repr=False)
+    rungs: int = 0
     epochs: int = 0
     scores: tuple[float, ...] = ()
     losses: tuple[float, ...] = ()
@@ -209,6 +211,7 @@ def _has_reached(one: Standing, rung: int) -> bool:
 def _judge(one: Standing, rung: int) -> None:
     if _has_reached(one, rung):
         states = [training.state for training in one.trainings if training.state is not None]
+        one.rungs += 1
         one.epochs = max(state.epoch for state in states)
         one.scores = tuple(state.best_score for state in states)
         one.losses = tuple(state.best_loss for state in states)

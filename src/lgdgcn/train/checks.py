@@ -1,7 +1,7 @@
 """Whether a finished training has learned anything, and what is likely in its way.
 
 A loss that is finite is not yet a result: these checks compare it with guessing, and the score of
-the kept epoch with that of one answer for all nodes and with luck. Good trainings pass without a
+the kept epoch with that of one answer for all nodes and with chance. Good trainings pass without a
 word.
 Whether edges are routed is a question of its own (:mod:`lgdgcn.metrics.routing`): a model may
 classify well and not do it.
@@ -86,9 +86,9 @@ def sanity_warnings(
         loss = f"the classification loss is {last:.3g} in the last of {state.epoch} epochs"
         loss += f", {first:.3g} in the first" if grown else ""
         loss += f", {guess:.3g} by guessing"
-        # Among many epochs of noise the best is better than one answer: allow for its luck.
-        luck = 3 * math.sqrt(same_answer * (1 - same_answer) / targets.nodes.numel())
-        if score <= same_answer + (luck if grown else 0):
+        # Among many epochs of noise the best is better than one answer: allow for chance.
+        chance = 3 * math.sqrt(same_answer * (1 - same_answer) / targets.nodes.numel())
+        if score <= same_answer + (chance if grown else 0):
             raise DivergedError(f"training diverged: {loss}, and {compared}; {cause}")
         found.append(f"{loss}; {cause}")
     moved = state.lowest_score != state.best_score
@@ -97,11 +97,11 @@ def sanity_warnings(
     elif (
         split == "val"
         and score < 1
-        and score <= (by_luck := null_score(task, logits, targets, state.epoch))
+        and score <= (by_chance := null_score(task, logits, targets, state.epoch))
     ):
         found.append(
             f"{kept}, and with shuffled labels the best of as many epochs may have "
-            f"{100 * by_luck:.1f} %: this may be luck; {cause}"
+            f"{100 * by_chance:.1f} %: this may be chance; {cause}"
         )
     elif split == "val" and state.epoch >= _FEW_EPOCHS and not moved and score < 1:
         found.append(f"the {title} was the same in all {state.epoch} epochs; {cause}")
@@ -219,7 +219,7 @@ def likely_cause(settings: Settings, x: Tensor, model: str, otherwise: str | Non
 
 
 def null_score(task: Task, logits: Tensor, targets: Targets, epochs: int) -> float:
-    r"""The score that predictions may reach by luck, given that the best of several epochs is kept.
+    r"""The score that guesses may reach, given that the best of several epochs is kept.
 
     The labels are shuffled among the nodes, which leaves how common they are and how often they
     are predicted, and nothing else. The best of E such scores is about
@@ -227,7 +227,7 @@ def null_score(task: Task, logits: Tensor, targets: Targets, epochs: int) -> flo
     .. math:: \text{mean} + \sqrt{2 \ln E} \cdot \text{standard deviation}
 
     for a single epoch it is the 95th percentile; no score is above 1. Epochs resemble each other,
-    so that the best of them is rather less lucky.
+    so that the best of them is rather lower.
 
     Args:
         task: What is predicted.

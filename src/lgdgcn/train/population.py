@@ -49,7 +49,7 @@ class TrainState:
         best_loss: Its validation loss.
         seconds: Time taken.
         lowest_score: The lowest validation score of all epochs; this and the two losses are
-            ``None`` if a file of an earlier version does not say.
+            ``None`` before the first one.
         first_loss: Classification loss of the first epoch.
         last_loss: Classification loss of the last epoch.
         tensors: ``model.*`` and ``best.*`` (weights), ``mean.*`` and ``square.*`` (of Adam), with

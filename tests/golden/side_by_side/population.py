@@ -19,7 +19,7 @@ from lgdgcn.data.source import GraphSource
 try:
     from lgdgcn.training import Epoch, Training, run
 except ImportError:  # in older trees they are elsewhere
-    from lgdgcn.training import Epoch, Training, run
+    from lgdgcn.train.run import Epoch, Training, run
 
 OWN: tuple[dict[str, Any], ...] = (
     {"lr": 0.01, "dropout": 0.5},

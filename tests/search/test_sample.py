@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from lgdgcn.config import preset, resolve
 from lgdgcn.kernels.graph import edge_weights
 from lgdgcn.search import sample as module
-from lgdgcn.search.sample import is_for_graph, search_sample
+from lgdgcn.search.sample import is_for_graph, repeated_splits, search_sample
 
 
 def ring(nodes: int) -> Data:
@@ -104,3 +104,46 @@ def test_what_is_not_for_the_whole_graph(monkeypatch):
     monkeypatch.setattr("lgdgcn.runtime.available_memory", lambda device=None: 10**5)
     assert not is_for()
     assert is_for(batch_size=100)
+
+
+# Several splits
+
+
+def split_graph(train, val, classes=3, nodes=200):
+    order = torch.arange(nodes)
+    masks = {"train_mask": order < train, "val_mask": (order >= train) & (order < train + val)}
+    masks["test_mask"] = order >= train + val
+    return Data(x=torch.zeros(nodes, 1), y=order % classes, num_nodes=nodes, **masks)
+
+
+@pytest.mark.parametrize(("val", "count"), [(100, 3), (59, 5), (60, 5), (10, 5), (1, 5)])
+def test_few_validation_nodes_are_made_more_by_other_splits(val, count):
+    graph = split_graph(40, val)
+    found = repeated_splits(graph, 7)
+    assert len(found) == count
+    assert found[0] is graph
+    both = graph.train_mask | graph.val_mask
+    for one in found[1:]:
+        assert torch.equal(one.train_mask | one.val_mask, both)
+        assert not (one.train_mask & one.val_mask).any()
+        assert torch.equal(one.test_mask, graph.test_mask)
+        for label in range(3):  # as many of every class
+            of = graph.y == label
+            assert (one.train_mask & of).sum() == (graph.train_mask & of).sum()
+    masks = {tuple(one.train_mask.tolist()) for one in found}
+    assert len(masks) == count or val == 1
+    again = repeated_splits(graph, 7)
+    assert all(torch.equal(a.val_mask, b.val_mask) for a, b in zip(found, again, strict=True))
+
+
+def test_many_validation_nodes_or_a_large_graph_have_one_split(monkeypatch):
+    assert len(repeated_splits(split_graph(300, 300, nodes=700))) == 1
+    monkeypatch.setattr("lgdgcn.search.sample.WHOLE", 450)
+    assert len(repeated_splits(split_graph(40, 10))) == 2
+
+
+def test_label_sets_are_split_by_their_number():
+    graph = split_graph(40, 30)
+    graph.y = torch.nn.functional.one_hot(graph.y).float()
+    for one in repeated_splits(graph):
+        assert (int(one.train_mask.sum()), int(one.val_mask.sum())) == (40, 30)

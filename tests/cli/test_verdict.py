@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from commands.runner import call, result_of, train
+from cli.runner import result_of, train
 
 
 def compare(folder, *args, shown, linked, validated=True):
@@ -37,10 +37,6 @@ def compare(folder, *args, shown, linked, validated=True):
     return outcome.out, result_of(folder / "run")
 
 
-def predicted(folder):
-    return call("predict", folder / "run", "--out", folder / "p.csv").out
-
-
 @pytest.mark.parametrize("more", [[], ["--metric", "roc_auc"], ["--seeds", 3]])
 def test_a_baseline_that_is_better_is_named(tmp_path, more):
     out, result = compare(tmp_path, *more, shown=0.7, linked=0.95)
@@ -52,7 +48,7 @@ def test_a_baseline_that_is_better_is_named(tmp_path, more):
     )
     assert result["verdict"] == {"sentence": sentence, "better": "gcn"}
     line = f"warning: {sentence}; the better run is in {tmp_path / 'run/compared/gcn'}"
-    assert out.splitlines().count(line) == predicted(tmp_path).splitlines().count(line) == 1
+    assert out.splitlines().count(line) == 1
     assert out.index(line) > out.index("\n GCN ")
     assert "verdict" not in beside
 
@@ -63,7 +59,6 @@ def test_a_model_that_is_better_than_its_baseline_is_no_warning(tmp_path):
     assert result["verdict"]["sentence"].startswith("MLP is better here than GCN: ")
     assert out.splitlines().count(result["verdict"]["sentence"]) == 1
     assert not any("is better here" in line for line in out.splitlines() if "warning: " in line)
-    assert "is better here" not in predicted(tmp_path)
 
 
 @pytest.mark.parametrize("more", [[], ["--seeds", 2]])
@@ -77,13 +72,13 @@ def test_a_difference_within_the_noise_is_called_that(tmp_path, more):
     assert f"; on test within the noise of {nodes} (± " in sentence
     assert "is better" not in out
     lost = result["verdict"]["better"] == "gcn"
-    assert out.count(f"warning: {sentence}") == predicted(tmp_path).count(sentence) == lost
+    assert out.count(f"warning: {sentence}") == lost
     assert out.count(sentence) == 1
 
 
 def test_test_scores_choose_nothing(tmp_path):
     out, result = compare(tmp_path, shown=0.7, linked=0.95, validated=False)
-    assert result["verdict"] is None
+    assert "verdict" not in result
     assert not any(word in out for word in ("better", "higher", "noise"))
 
 

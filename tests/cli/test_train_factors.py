@@ -5,16 +5,17 @@ import tomllib
 
 import pytest
 
-from commands.runner import GRAPH, call, content, result_of
-from lgdgcn.commands import train as command
+from cli.runner import GRAPH, call, content, result_of
+from lgdgcn.cli import train_nodes as command
 from lgdgcn.errors import StoppedError
+from lgdgcn.search import choose as choosing
 from lgdgcn.search.factors import find_factors
 
 LINE = "factors: 2 own labels, 0 free (held-out edge likelihood); 8 channels"
 
 
-def train(folder, *args, epochs=30, factors="auto", variant="ours"):
-    given = ["--variant", variant, "--factors", factors, "--epochs", epochs]
+def train(folder, *args, epochs=30, factors="auto", model="lgdgcn"):
+    given = ["--model", model, "--factors", factors, "--epochs", epochs]
     return call("train", GRAPH, *given, "--seeds", 2, "--out", folder, *args)
 
 
@@ -52,7 +53,7 @@ def test_the_numbers_given_train_the_same_models(run, tmp_path):
 
 def test_a_finished_run_is_not_searched_again(run, monkeypatch):
     folder, _ = run
-    monkeypatch.setattr(command, "find_factors", never)
+    monkeypatch.setattr(choosing, "find_factors", never)
     before = content(folder)
     outcome = train(folder, "--resume")
     assert (outcome.code, outcome.err) == (0, "")
@@ -68,7 +69,7 @@ def test_an_interrupted_run_goes_on_with_what_was_found(run, tmp_path, monkeypat
     monkeypatch.setattr(command, "fit", stopped)
     assert train(folder).code == 130
     monkeypatch.setattr(command, "fit", fit)
-    monkeypatch.setattr(command, "find_factors", never)
+    monkeypatch.setattr(choosing, "find_factors", never)
     outcome = train(folder, "--resume")
     assert (outcome.code, outcome.err) == (0, "")
     assert result_of(folder) == result_of(run[0])
@@ -81,7 +82,7 @@ def test_an_interrupted_search_begins_again(run, tmp_path, monkeypatch):
         stop.signal = 15
         return find_factors(settings, data, model, seed, device, stop)
 
-    monkeypatch.setattr(command, "find_factors", stopped)
+    monkeypatch.setattr(choosing, "find_factors", stopped)
     train(folder).refused("while finding the number of factors", "--resume", code=143)
     monkeypatch.undo()
     assert train(folder, "--resume").code == 0
@@ -94,7 +95,7 @@ def test_resuming_with_other_settings_is_refused(run):
 
 
 def test_its_config_can_be_used_again(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "find_factors", find_factors)
+    monkeypatch.setattr(choosing, "find_factors", find_factors)
     config = ["--config", run[0] / "config.toml"]
     outcome = call("train", GRAPH, *config, "--seeds", 2, "--out", tmp_path / "run")
     assert (outcome.code, outcome.err) == (0, "")
@@ -103,16 +104,7 @@ def test_its_config_can_be_used_again(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("variant", ["paper", "released"])
-def test_other_variants_cannot_find_it(tmp_path, variant):
-    outcome = train(tmp_path / "run", variant=variant)
+def test_other_readings_cannot_find_it(tmp_path, variant):
+    outcome = train(tmp_path / "run", model=f"lgdgcn-{variant}")
     outcome.refused("factors is 'auto'", f"the {variant} variant", "give a number")
     assert not (tmp_path / "run").exists()
-
-
-def test_tune_wants_numbers(tmp_path):
-    given = ["--variant", "ours", "--set", "factors=auto", "--out", tmp_path / "study"]
-    call("tune", GRAPH, *given).refused("factors is 'auto', which a search does not know")
-
-
-def test_settings_names_it():
-    assert "auto" in next(line for line in call("settings").out.splitlines() if "factors" in line)

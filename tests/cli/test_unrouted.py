@@ -1,17 +1,15 @@
-"""Where factors do not say why edges are there, every command that names them says so, once."""
+"""Where factors do not say why edges are there, training and its page say so, once."""
 
 import json
-import shutil
 
 import pytest
 
+from cli.conftest import write_graph
 from cli.runner import call, page_of, result_of, train
 from cli.test_warnings import write_classes
-from commands.conftest import write_graph
 from lgdgcn import LGDClassifier
-from lgdgcn.commands.verdict import lost_to
 from lgdgcn.errors import LGDWarning
-from lgdgcn.runs.finished import open_run
+from lgdgcn.runs.finished import lost_to, open_run
 
 SHARED = "warning: routing entropy is 1.0000: every edge is shared by all factors almost alike"
 IN_ONE = "warning: one factor is the likeliest of all edges, so factors do not say why an edge is"
@@ -41,28 +39,6 @@ def test_train_says_it_once_for_all_seeds_and_keeps_it(failed):
     assert outcome.out.count(said.removeprefix("warning: ")) == 1  # not of a model without factors
     assert sum(f"warning: {text}".startswith(said) for text in result_of(folder)["warnings"]) == 1
     assert result_of(folder / "compared/gcn")["warnings"] == []
-
-
-def test_measure_says_it(failed, quick_measures, tmp_path):
-    run, _, said = failed
-    outcome = call("measure", run, "--out", tmp_path / "m.json")
-    assert (outcome.code, outcome.err, outcome.out.count(said)) == (0, "", 1)
-
-
-@pytest.mark.parametrize("more", [[], ["--edges"]], ids=["nodes", "edges"])
-def test_predict_says_it(failed, tmp_path, more):
-    run, _, said = failed
-    outcome = call("predict", run, "--out", tmp_path / "p.csv", *more)
-    assert (outcome.code, outcome.err, outcome.out.count(said)) == (0, "", 1)
-
-
-def test_explain_says_it(failed):
-    run, _, said = failed
-    node = "3" if said == SHARED else "n3"
-    outcome = call("explain", run, "--node", node)
-    assert (outcome.code, outcome.err, outcome.out.count(said)) == (0, "", 1)
-    found = json.loads(call("explain", run, "--node", node, "--json").out)
-    assert f"warning: {found['warnings'][-1]}".startswith(said)
 
 
 def test_a_factor_without_edges_is_not_described(in_one):
@@ -106,19 +82,10 @@ def test_the_page_of_a_part_is_told_of_the_whole_graph(in_one, quick_measures, t
     assert f"warning: {page['unrouted']}".startswith(IN_ONE)
 
 
-def test_runs_of_earlier_versions_are_told_of_too(unrouted, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(unrouted[0], run)
-    result = json.loads((run / "result.json").read_text())
-    del result["warnings"]
-    (run / "result.json").write_text(json.dumps(result))
-    assert call("predict", run, "--out", tmp_path / "p.csv").out.count(SHARED) == 1
-
-
 def test_where_edges_are_routed_nobody_says_it(quick_measures, tmp_path):
     run = tmp_path / "run"
     said = [
-        train(run, "--variant", "ours"),
+        train(run, "--model", "lgdgcn"),
         call("measure", run),
         call("predict", run, "--out", tmp_path / "p.csv", "--edges"),
         call("explore", run),

@@ -12,7 +12,7 @@ from sklearn import metrics
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from commands.runner import GRAPH, call, train
+from cli.runner import GRAPH, call, train
 from lgdgcn.data.packed import PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import canonical

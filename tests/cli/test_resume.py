@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
-from commands.conftest import write_graph
-from commands.runner import GRAPH, call, content, train
+from cli.conftest import write_graph
+from cli.runner import GRAPH, call, content, train
 from lgdgcn.runs.checkpoint import Checkpoint
 from lgdgcn.runs.folder import Run
 

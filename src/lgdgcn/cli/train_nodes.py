@@ -1,0 +1,481 @@
+"""What ``lgdgcn train`` does for classes of nodes: choose, train, compare, leave a run folder."""
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from lgdgcn import __version__, tensor_file
+from lgdgcn.cli import console
+from lgdgcn.cli.asked import Asked
+from lgdgcn.cli.batches import check_same_graph, fitting, follow, graph_loader, several_ranks
+from lgdgcn.cli.console import percent
+from lgdgcn.cli.train_table import find_verdict, print_results, told
+from lgdgcn.config import (
+    AUTO,
+    Settings,
+    auto_scaling,
+    belongs,
+    check_used,
+    model_and_variant,
+    model_name,
+    preset,
+    resolve,
+    to_toml,
+)
+from lgdgcn.data.source import GraphSource
+from lgdgcn.errors import InputError, StoppedError
+from lgdgcn.large.rows import rows_scaling
+from lgdgcn.metrics import headline
+from lgdgcn.metrics.routing import routing_warning
+from lgdgcn.models import NodeOutput
+from lgdgcn.runs.checkpoint import Checkpoint, check_same
+from lgdgcn.runs.files import read_config
+from lgdgcn.runs.finished import finished_result
+from lgdgcn.runs.fit import fit, summary
+from lgdgcn.runs.folder import Run
+from lgdgcn.runtime import StopRequest, keep_freed_memory, set_threads, stop_on_signals
+from lgdgcn.search.candidates import candidates, candidates_of_all
+from lgdgcn.search.choose import Choice, Ranked, choose
+from lgdgcn.search.factors import FOUND
+from lgdgcn.search.race import Candidate
+from lgdgcn.train.checks import usage_warning
+from lgdgcn.train.ranks import Ranks, rank_timeout
+from lgdgcn.train.task import choose_metric
+from lgdgcn.train.trained import TrainedModel
+from lgdgcn.training import Epoch
+
+__all__ = ["default_folder", "run_header", "train_nodes"]
+
+Result = dict[str, Any]
+
+# settings that comparisons share
+SHARED = ("epochs", "patience", "checkpoint_every", "metric", "class_weights")
+
+
+@dataclass
+class Planned:
+    """A model that is to be trained.
+
+    Attributes:
+        run: Its folder.
+        candidates: What to choose its settings from.
+        choice: What they were chosen from already, if so.
+        ranked: What was chosen of that.
+    """
+
+    run: Run
+    candidates: list[Candidate]
+    choice: Choice | None = None
+    ranked: Ranked | None = None
+
+
+def train_nodes(asked: Asked) -> tuple[Path, list[Result]]:
+    """Train a model, or the winner of all, and those it is compared with; print the results.
+
+    Returns:
+        The run folder and the results, first those of the run itself; none on other ranks.
+    """
+    settings = {**asked.settings}
+    set_threads()
+    keep_freed_memory()  # on every rank: all wait for the slowest
+    with several_ranks(asked.device, settings, asked.compare) as (ranks, device):
+        ranks.check_same({"settings": (settings, asked.model, asked.seeds, __version__)})
+        load = graph_loader(asked.source, settings.get("batch_size", 0))
+        if not ranks.is_first:
+            follow(load, asked.seeds, device)
+            return Path(), []
+        with stop_on_signals() as stop:
+            command = _Command(asked, settings, load, device, stop)
+            try:
+                results = command.run_all(restarted=ranks.restarts > 0)
+            except StoppedError as error:
+                message = f"{error}; saved, repeat the command with --resume --out {command.path} "
+                raise StoppedError(message + "to go on", error.exit_code) from None
+        command.show(results)
+        return command.path, results
+
+
+@dataclass
+class _Command:
+    """One command, as the only process or the one that writes the run folder."""
+
+    asked: Asked
+    settings: Result
+    load: Callable[[int], Data]
+    device: torch.device
+    stop: StopRequest
+    path: Path = Path()
+    folders: list[Run] = field(default_factory=list)
+
+    @property
+    def data(self) -> Data:
+        """The graph of the first seed, on which settings are chosen."""
+        return self.load(self.asked.seeds[0])
+
+    def run_all(self, *, restarted: bool) -> list[Result]:
+        """Choose and train everything; returns all results, those of the run first."""
+        run = self._open(restarted)
+        beside = {name: run.compared(name) for name in self.asked.compare}
+        for one in (run, *beside.values()):  # all before anything in any of them is touched
+            if self.asked.config is not None and not run.resume and one.config.is_file():
+                _refuse_to_replace(self.asked.config, one)
+            one.check()
+        check_same_graph(self.load, self.asked.seeds)
+        # what cannot be used, or is too large, is refused before the run folder is touched
+        planned = Planned(run, self._tried())
+        rows = self._compared(planned.candidates, beside)
+        if rows:
+            _ = self._load_whole
+        self._say_what_was_read(planned.candidates[0].settings)
+        with run, ExitStack() as held:
+            also = self._race(planned, rows, held)
+            results = [self._train(planned)]
+            whole = self._load_whole if also else self.load
+            results += [self._train(other, whole) for other in also]
+            self.folders = [run, *(one.run for one in also)]
+            if verdict := find_verdict(results, self.folders, whole, self.device):
+                results[0]["verdict"] = verdict
+                run.write_result(results[0])
+        return results
+
+    def _open(self, restarted: bool) -> Run:
+        """The run folder; ranks that were restarted go on, whatever the command says."""
+        asked = self.asked
+        resume, overwrite = asked.resume, asked.overwrite
+        name = self.asked.model or ""
+        if restarted:
+            try:
+                path = asked.folder or default_folder(asked.source.name, name, resume=True)
+                resume, overwrite = Run.open(path).config.is_file(), False
+            except InputError:
+                resume = False
+        self.path = asked.folder or default_folder(asked.source.name, name, resume=resume)
+        return Run.create(self.path, resume=resume, overwrite=overwrite)
+
+    @cached_property
+    def _load_whole(self) -> Callable[[int], Data]:
+        """What reads the graph for models that need all nodes, whatever the run's is trained in."""
+        load = graph_loader(self.asked.source, 0)
+        if load(self.asked.seeds[0]).edge_index is None:
+            raise InputError(
+                f"--compare {self.asked.compare[0]} needs all nodes at once, and "
+                f"{self.asked.source.dataset} does not fit into memory; leave it out"
+            )
+        return load
+
+    # What is tried
+
+    def _tried(self) -> list[Candidate]:
+        """The candidates of the run that can be trained here, as many as the budget has."""
+        asked, data = self.asked, self.data
+        graph, multi_label = asked.source.preset_name, data.y.dim() == 2
+        if self.asked.model is None:
+            every = candidates_of_all(graph, self.settings, multi_label=multi_label)
+        else:
+            model, variant = model_and_variant(self.asked.model)
+            every = candidates(
+                graph, model, self.settings, variant=variant, multi_label=multi_label
+            )
+        if asked.budget and len(every) == 1:
+            raise InputError(
+                f"--budget {asked.budget} has nothing to choose from, as {asked.model} has one "
+                f"set of settings for {asked.source.name}; leave it out"
+            )
+        tried = fitting(every[: self._most], data, self.device)
+        models = dict.fromkeys(one.model for one in tried)
+        if len(models) == 1:
+            for given in (asked.given, self.settings):  # a file may say that a part is off
+                every_setting = [one.settings for one in tried]
+                check_used(given, every_setting, next(iter(models)), multi_label=multi_label)
+        choose_metric(data, tried[0].settings.metric)  # refuses one that the labels do not have
+        return tried
+
+    def _say_what_was_read(self, first: Settings) -> None:
+        data = self.data
+        text = f"{self.asked.source.name}: {len(data.y):,} nodes"
+        if data.edge_index is not None:
+            text += f", {data.edge_index.size(1) // 2:,} edges, {data.x.size(1):,} features"
+        is_set = data.y.dim() == 2
+        text += f", {data.y.size(1)} labels" if is_set else f", {len(data.classes)} classes"
+        sizes = (int(data[f"{split}_mask"].sum()) for split in ("train", "val", "test"))
+        split = " / ".join(f"{size:,}" for size in sizes)
+        console.say(f"{text}; {split} nodes to train / validate / test")
+        if first.scaling == AUTO:
+            console.say(str(rows_scaling(data, AUTO)))
+        console.say(str(choose_metric(data, first.metric)))
+
+    @property
+    def _most(self) -> int | None:
+        return None if self.asked.budget is None else max(1, self.asked.budget)
+
+    def _compared(self, tried: list[Candidate], beside: dict[str, Run]) -> list[Planned]:
+        """What is trained beside the run, without what is the run's or another's."""
+        source, first = self.asked.source, tried[0].settings
+        shared = {key: value for key, value in self.settings.items() if key in SHARED}
+        if auto_scaling(source.preset_name):  # nobody chose one for this graph: all have the same
+            shared = {"scaling": first.feature_scaling, **shared}
+        planned: list[Planned] = []
+        multi_label = self.data.y.dim() == 2
+        for name, run in beside.items():
+            model, variant = _compared_as(source.preset_name, name, multi_label)
+            every = candidates(
+                source.preset_name, model, shared, variant=variant, multi_label=multi_label
+            )[: self._most]
+            if every in (tried, *(one.candidates for one in planned)):
+                console.say(f"--compare {name}: the same is trained already, so not again")
+            else:
+                planned.append(Planned(run, every))
+        return planned
+
+    # The race, and what follows of it
+
+    def _race(self, planned: Planned, rows: list[Planned], held: ExitStack) -> list[Planned]:
+        """Choose the model of the run, and what is trained beside it.
+
+        That is what the command names and, if the winner has no factors, the best model of the race
+        that has some. The run's own ``config.toml`` is written last: it says that all is chosen.
+        """
+        run, ours = planned.run, planned.run.compared("lgdgcn")
+        choice = None
+        if run.config.is_file():  # it is resumed
+            winner = read_config(run.config)["run"]["model"]
+            has_ours = ours.config.is_file()
+        else:
+            planned.choice = choice = self._choose(planned.candidates)
+            planned.ranked = choice.ranking[0]
+            winner = choice.best.model
+            best = choice.of("lgdgcn")
+            has_ours = best is not None and best.score is not None
+            ours = Run(ours.path, overwrite=True, inner=True)  # what a killed race may have begun
+        if self.asked.model is None:
+            rows = _without(rows, winner)
+            if has_ours and not belongs("factors", winner):
+                rows = [Planned(ours, planned.candidates), *_without(rows, "lgdgcn")]
+        for one in rows:
+            held.enter_context(one.run)
+            if self.asked.model is None and choice is not None:
+                name = one.run.path.name
+                one.ranked = next((row for row in choice.ranking if row.name == name), None)
+                if one.ranked is not None:
+                    one.choice = choice
+                    self._begin(one)
+        if choice is not None:
+            self._begin(planned)
+        return rows
+
+    def _choose(self, tried: list[Candidate]) -> Choice:
+        seconds = self.asked.seconds
+        if Ranks.current().size > 1:  # the others wait for the choice
+            seconds = min(seconds or math.inf, rank_timeout() / 2)
+        more = max(0, (self.asked.budget or 0) - len(tried)) if len(tried) > 1 else 0
+        options: Result = {"seed": self.asked.seeds[0], "seconds": seconds, "stop": self.stop}
+        options["fixed"] = self.settings
+        choice = choose(tried, self.data, self.device, more=more, **options)
+        if choice.factors is not None:
+            console.say(str(choice.factors))
+        if len(tried) > 1:
+            console.say(str(choice))
+        return choice
+
+    def _begin(self, planned: Planned) -> None:
+        """Write down what was chosen, and the epochs that the race has trained of it."""
+        assert planned.choice is not None
+        assert planned.ranked is not None
+        candidate, choice = planned.ranked.candidate, planned.choice
+        tables: Result = {"run": run_header(self.asked.source, candidate.model, self.asked.seeds)}
+        tables["settings"] = candidate.settings.as_dict()
+        if choice.factors is not None and belongs("factors", candidate.model):
+            tables["auto_factors"] = choice.factors.as_dict()
+        if choice.tried > 1:
+            tables["search"] = choice.as_dict()
+        text = "\n".join(to_toml(table, values) for table, values in tables.items())
+        planned.run.write_config(text)
+        for metrics in planned.ranked.log:
+            planned.run.append_metrics({"seed": self.asked.seeds[0], **metrics})
+
+    def _begun(self, planned: Planned) -> Candidate:
+        """What a run that is resumed has chosen; in what all try alike it agrees."""
+        saved = read_config(planned.run.config)
+        model, found = saved["run"]["model"], saved["settings"]
+        tried = [one for one in planned.candidates if one.model == model] or planned.candidates
+        every = [one.settings.as_dict() for one in tried]
+        alike = {
+            key: value for key, value in every[0].items() if all(e[key] == value for e in every)
+        }
+        if saved.get("search", {}).get("searched"):
+            alike = {key: alike[key] for key in (*SHARED, *self.settings) if key in alike}
+        if every[0]["factors"] == AUTO:  # found by itself
+            alike = {key: value for key, value in alike.items() if key not in FOUND}
+        header = run_header(self.asked.source, tried[0].model, self.asked.seeds)
+        check_same(saved, {"run": header, "settings": found | alike})
+        return Candidate(model, resolve(found))
+
+    def _train(self, planned: Planned, load: Callable[[int], Data] | None = None) -> Result:
+        """Train all seeds with the settings that were chosen, and keep the best model."""
+        run, seeds, load = planned.run, self.asked.seeds, load or self.load
+        if not run.config.is_file():
+            if planned.ranked is None:
+                planned.choice = self._choose(planned.candidates)
+                planned.ranked = planned.choice.ranking[0]
+            self._begin(planned)
+        chosen = planned.ranked.candidate if planned.ranked else self._begun(planned)
+        model, settings = chosen.model, chosen.settings
+        what = {"model": model, "variant": model_and_variant(_full_name(chosen))[1]}
+        saved = read_config(run.config)
+        found: Result = {key: saved[key] for key in ("auto_factors", "search") if key in saved}
+        if "search" in found:
+            found["ranking"] = found["search"].pop("ranking")
+        if run.result.is_file():
+            Ranks.current().from_first(None)
+            return finished_result(run, load, what, seeds)
+        Ranks.current().from_first(chosen)
+        title = told(what)
+        with _epoch_progress(title, len(seeds)) as on_epoch:
+            begun = planned.ranked.state if planned.ranked else None
+            options: Result = {"on_epoch": on_epoch, "stop": self.stop, "begun": begun}
+            runs, trained = fit(load, settings, model, seeds, self.device, run, **options)
+        run.files()  # refuses links that were made meanwhile
+        trained.save(run.model)
+        data = load(seeds[0])
+        # of a graph that is not read whole, only the scores are known
+        output = trained(data) if data.edge_index is not None else NodeOutput(torch.empty(0), [])
+        result: Result = {
+            "dataset": self.asked.source.dataset,
+            **what,
+            "metric": trained.task.metric,
+            **summary(runs),
+            "factors": _factor_scores(trained, data, output, f"{title} on {self._name}", run),
+            **found,
+            "model_sha256": tensor_file.digest(run.model),
+        }
+        edge_factors = output.layers[-1].edge_factors if output.layers else None
+        both = (routing_warning(edge_factors, settings), usage_warning(trained, output))
+        result["warnings"] += [warning for warning in both if warning]
+        run.write_result(result)
+        Checkpoint(run.checkpoint).remove()
+        return result
+
+    @property
+    def _name(self) -> str:
+        return self.asked.source.name
+
+    def show(self, results: list[Result]) -> None:
+        """Print the results."""
+        source = self.asked.source
+        notes = not self.settings and source.dataset.lower() == source.name
+        print_results(source, results, self.path, notes=notes)
+        console.say(f"run folder: {self.path}; next: lgdgcn predict {self.path}")
+
+
+def _without(rows: list[Planned], model: str) -> list[Planned]:
+    """What is compared, without a model that is trained anyway."""
+    kept = [one for one in rows if one.run.path.name != model]
+    if len(kept) < len(rows):
+        console.say(f"--compare {model}: the same is trained already, so not again")
+    return kept
+
+
+def _full_name(candidate: Candidate) -> str:
+    return model_name(candidate.model, candidate.settings.variant)
+
+
+def _refuse_to_replace(config: Path, run: Run) -> None:
+    if os.path.samefile(config, run.config):
+        raise InputError(
+            f"--config {config} would be replaced by the run in {run.path}: copy it elsewhere "
+            "or choose another --out"
+        )
+
+
+def _compared_as(graph: str, name: str, multi_label: bool) -> tuple[str, str | None]:
+    """The model and the variant whose preset stands beside the run.
+
+    Models with readings have presets for the paper's or for the released one; without a name for it
+    that is taken which has one for this graph.
+    """
+    model, variant = model_and_variant(name)
+    if model == "disengcn" and name == model:
+        for one in ("paper", "released"):
+            if preset(graph, model, one, multi_label=multi_label):
+                return model, one
+    return model, variant
+
+
+def default_folder(graph: str, model: str, *, resume: bool = False) -> Path:
+    """``runs/GRAPH-MODEL``, numbered so that nothing is overwritten.
+
+    Without the name of a model it is ``runs/GRAPH``. Resuming takes the newest unfinished one.
+    """
+    full = f"{graph}-{model}" if model else graph
+    name = re.sub(r"[^A-Za-z0-9._]+", "-", full)[:64].strip("-") or "graph"
+    number = 1
+    taken: list[Path] = []
+    while (path := Path("runs") / (name if number == 1 else f"{name}-{number}")).exists():
+        taken.append(path)
+        number += 1
+    unfinished = [old for old in taken if not _is_finished(old)]
+    if resume and not unfinished:
+        raise InputError(f"no unfinished run of {name} in runs; name its folder with --out")
+    return unfinished[-1] if resume else path
+
+
+def _is_finished(folder: Path) -> bool:
+    """Whether nothing is left to do, not even checkpoints to remove."""
+    runs = [Run.open(run) for run in (folder, *(folder / "compared").glob("*"))]
+    return all(run.is_finished for run in runs)
+
+
+def run_header(source: GraphSource, model: str, seeds: range) -> Result:
+    """What ``config.toml`` says in its table ``[run]``: all that is needed to read the graph."""
+    header = {"dataset": source.address, "model": model, "seeds": len(seeds), "split": source.split}
+    header |= {"first_seed": seeds[0]} if seeds[0] else {}
+    header |= {"root": source.root} if source.root else {}
+    return header | {key: value for key, value in source.options.items() if key != "split"}
+
+
+def _factor_scores(
+    trained: TrainedModel, data: Data, output: NodeOutput, title: str, run: Run
+) -> Result:
+    """Measure and draw what the best model knows of the factors."""
+    if not output.layers:
+        return {}
+    from lgdgcn.plots import plot_units
+
+    last = output.layers[-1]
+    plot_units(last.units, run.figure, f"{title}: {trained.settings.factors} factors")
+    return headline(last, data.edge_index, data.get("y_factor"))
+
+
+@contextmanager
+def _epoch_progress(label: str, runs: int) -> Iterator[Callable[[Epoch], None]]:
+    """Show the epochs of all seeds.
+
+    The epochs that an early stop leaves out are not waited for: the bar ends at the last one.
+    """
+    with console.progress(label if runs == 1 else f"{label}, {runs} runs") as update:
+        update(None, "compiling kernels, once; first epoch")
+        latest: dict[int, Epoch] = {}  # by seed
+
+        def on_epoch(epoch: Epoch) -> None:
+            latest[epoch.training.seed] = epoch
+            most = epoch.training.settings.epochs
+            done = sum(one.state.epoch for one in latest.values())
+            going = [one for one in latest.values() if not one.finished]
+            total = done + sum(most - one.state.epoch for one in going)
+            total += (runs - len(latest)) * most
+            best = [one.state.best_score for one in latest.values()]
+            note = f"{done}/{total}, loss {epoch.metrics['total']:.4g}"
+            if all(math.isfinite(score) for score in best):
+                note += f", val. {percent(sum(best) / len(best))}"
+            update(done / total, note + (f", {runs - len(going)} done" if runs > 1 else ""))
+
+        yield on_epoch

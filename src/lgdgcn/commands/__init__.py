@@ -1,1 +1,0 @@
-"""What the verbs of the command line do."""

@@ -1,3 +1,0 @@
-"""Moved to :mod:`cli.conftest`."""
-
-from cli.conftest import *  # noqa: F403

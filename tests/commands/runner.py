@@ -1,3 +1,0 @@
-"""Moved to :mod:`cli.runner`."""
-
-from cli.runner import *  # noqa: F403
