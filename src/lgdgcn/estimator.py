@@ -41,7 +41,7 @@ from lgdgcn.data.in_memory import (
 )
 from lgdgcn.data.labels import IDENTIFIER, is_labelled
 from lgdgcn.data.validate import canonical
-from lgdgcn.errors import CheckpointError, InputError, LGDWarning
+from lgdgcn.errors import CheckpointError, InputError, LGDNote, LGDWarning
 from lgdgcn.messages import said_to_caller
 from lgdgcn.metrics.routing import routing_warning
 from lgdgcn.models import MODELS
@@ -144,8 +144,9 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         batch_size: Nodes of a step, 0 for all.
         metric: The score that chooses the epoch and that :meth:`score` returns.
         budget: How many sets of settings are tried on validation: a number, ``"none"`` to take
-            the first; ``None`` for all of the portfolio.
-        time_limit: Most time to try them, such as ``"5m"``; the choice then depends on the machine.
+            the first; ``None`` for all of the portfolio, beyond which Optuna searches on.
+        time_limit: Most time to try them, such as ``"5m"``; it ends them with a warning, as the
+            choice then depends on the machine.
         class_weight: ``"balanced"`` lets rare classes count more.
         settings: Further settings by name, such as ``{"tau": 0.5}``; ``lgdgcn settings`` lists
             them. Also set by ``set_params(settings__tau=0.5)``.
@@ -287,8 +288,18 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             data = graph_to_fit(X, y, edge_index, self.graph, seed)
             graph = canonical(data, require_labels=True)
             tried = self._tried(given, multi_label=graph.y.dim() == 2)
-            limit = limit_of(self.time_limit or "none", "time_limit")
-            self.choice_ = choose(tried, graph, device, seed=seed, seconds=limit)
+            self.choice_ = choose(
+                tried,
+                graph,
+                device,
+                seed=seed,
+                seconds=limit_of(self.time_limit, "time_limit"),
+                more=0 if self.budget in (None, "none") else int(self.budget) - len(tried),
+                fixed=given,
+            )
+            if len(tried) > 1:
+                kind = LGDWarning if self.choice_.early else LGDNote
+                warnings.warn(str(self.choice_), kind, stacklevel=2)
             best, self.history_ = self.choice_.best, [*self.choice_.log]
             (self.result_,), self.trained_ = fit(
                 lambda _: graph,
@@ -339,10 +350,10 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             tried = candidates("", name, given, variant=variant, multi_label=multi_label)
         budget = _plain(self.budget)
         most = 1 if budget == "none" else len(tried) if budget is None else budget
-        if type(most) is not int or not 1 <= most <= len(tried):
+        if type(most) is not int or most < 1 or (most > 1 == len(tried)):
             raise InputError(
-                f"budget is {budget!r}; there are {len(tried)} sets of settings to try: give a "
-                "number up to that, 'none' for the first, or None for all"
+                f"budget is {budget!r}; give a number of settings to try, of which the portfolio "
+                f"of {self.model} has {len(tried)}, 'none' for the first of them, or None for all"
             )
         tried = tried[:most]
         if self.time_limit is not None and len(tried) == 1:
@@ -367,6 +378,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = np.asarray(trained.classes)
         self.n_features_in_ = trained.in_channels
         self.factors_ = trained.settings.num_factors if trained.model.num_factors else 0
+        self.__dict__.pop("feature_names_in_", None)  # of another fit
         if trained.feature_names is not None:
             self.feature_names_in_ = np.asarray(trained.feature_names, dtype=object)
         if hasattr(self, "result_"):

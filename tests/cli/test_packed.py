@@ -162,7 +162,7 @@ def test_the_estimator(graphs):
 def test_roles_are_given_when_packing(graphs, tmp_path):
     folder, packed = graphs
     refused = call("train", packed, *SMALL, "--label", "country", "--out", tmp_path / "r")
-    refused.refused("is packed", "'country'", "lgdgcn data pack")
+    refused.refused("was packed without", "'country'", "lgdgcn data pack")
     options = ["--label", "country", "--ignore", "note", "--memory", "8GB"]
     target = tmp_path / "graph.lgd"
     assert call("data", "pack", folder, "--out", target, *options).code == 0

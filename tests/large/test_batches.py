@@ -6,7 +6,6 @@ import torch
 from torch.testing import assert_close
 
 from large.graphs import NODES, graph_of
-from lgdgcn.errors import InputError
 from lgdgcn.large.batch_input import _place
 from lgdgcn.large.batches import BatchSampler
 from lgdgcn.large.hops import hop_table, left_variance
@@ -258,16 +257,6 @@ def test_drawn_neighbours_and_edges_are_right_on_average(weighted):
         values = torch.stack(drawn)
         error = values.std(0) / len(values) ** 0.5
         assert bool(((values.mean(0) - exact[name]).abs() <= 5 * error + 1e-6).all()), name
-
-
-def test_a_disk_without_room_is_said(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.posix_fallocate", full)
-    with pytest.raises(InputError, match=r"no room for \(No space left on device\).*TMPDIR"):
-        hop_table(GraphRows.of(graph_of(1)), 2, folder=tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_wide_table_stays_in_memory_where_there_is_much(monkeypatch):

@@ -18,15 +18,15 @@ from pathlib import Path
 from lgdgcn.cli import predict, tables
 from measuring import Memory
 from lgdgcn.config import Settings
-from lgdgcn.data import labels
+from lgdgcn.data import labels, node_arrays
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.large import hops, rows, sampler, view
 from lgdgcn.train import checks
 from lgdgcn.runs import fit as seeds
 from lgdgcn.train import task
 
-hops._ENTRIES = labels._ENTRIES = rows._PIECE = task._ENTRIES = 1 << 14
-hops._IN_MEMORY = rows._SMALL = 0
+hops._ENTRIES = labels._ENTRIES = node_arrays._PIECE = rows._PIECE = task._ENTRIES = 1 << 14
+hops._IN_MEMORY = node_arrays._SMALL = 0
 rows._LOOKED_AT = checks._ROWS = 1 << 12
 sampler.SCORED = predict.BLOCK = 1 << 12
 sampler.EpochOrder.steps = 2

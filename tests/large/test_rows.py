@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from large.graphs import NODES, graph_of, packed_from
+from lgdgcn.data import node_arrays
+from lgdgcn.data.node_arrays import new_array, nodes_of
 from lgdgcn.data.validate import canonical, fingerprint
 from lgdgcn.errors import InputError
 from lgdgcn.large import rows
-from lgdgcn.large.rows import GraphRows, mapped_graph, new_array, prepared_rows
+from lgdgcn.large.rows import GraphRows, mapped_graph, prepared_rows
 from lgdgcn.train.prepared import attach_edge_weights
 
 
@@ -25,8 +27,10 @@ def canonical_graph(kind):
 
 @pytest.mark.parametrize("kind", ["plain", "weighted", "sparse", "label sets"])
 def test_a_mapped_graph_is_the_graph_in_memory(kind, tmp_path, monkeypatch):
-    for name in ("_PIECE", "_SMALL", "_LOOKED_AT"):  # everything in pieces and in files
-        monkeypatch.setattr(rows, name, 13)
+    everything = [(rows, "_PIECE"), (rows, "_LOOKED_AT")]
+    everything += [(node_arrays, "_PIECE"), (node_arrays, "_SMALL")]
+    for module, name in everything:  # in pieces and in files
+        monkeypatch.setattr(module, name, 13)
     whole = canonical_graph(kind)
     mapped = mapped_graph(packed_from(whole, tmp_path / "graph.lgd"))
     assert mapped.edge_index is None
@@ -62,9 +66,9 @@ def test_features_are_scaled_when_they_are_read(tmp_path):
 @pytest.mark.parametrize("every", [1, 2, 3, 7, 50])
 @pytest.mark.parametrize("value", [True, False])
 def test_nodes_of_a_mask_in_pieces(value, every, monkeypatch):
-    monkeypatch.setattr(rows, "_PIECE", 5)
+    monkeypatch.setattr(node_arrays, "_PIECE", 5)
     mask = torch.rand(33, generator=torch.Generator().manual_seed(every)) < 0.6
-    found = rows.nodes_of(mask, value, every)
+    found = nodes_of(mask, value, every)
     assert found.tolist() == [i for i in range(33) if mask[i] == value][::every]
 
 

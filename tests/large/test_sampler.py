@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from large import graphs
 from large.graphs import NODES, changed, packed_from
 from large.pretended_device import DEVICE, OnDevice, pretended_device
-from lgdgcn.data import labels
+from lgdgcn.data import labels, node_arrays
 from lgdgcn.data.labels import SPLITS
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.validate import fingerprint
@@ -211,8 +211,8 @@ def test_labels_in_files_and_in_pieces_are_the_same(kind, tmp_path, monkeypatch)
     logits = torch.rand(NODES, 6, generator=torch.Generator().manual_seed(0))
     for small in (False, True):
         if small:
-            for module, name in ((labels, "_ENTRIES"), (rows, "_PIECE"),
-                                 (task, "_ENTRIES"), (rows, "_SMALL")):  # fmt: skip
+            for module, name in ((labels, "_ENTRIES"), (rows, "_PIECE"), (task, "_ENTRIES"),
+                                 (node_arrays, "_SMALL"), (node_arrays, "_PIECE")):  # fmt: skip
                 monkeypatch.setattr(module, name, 13)
         graph = mapped_graph(packed) if small else data
         trainer, reports = trained(settings, graph, 2)

@@ -63,9 +63,10 @@ def check(
         lgdgcn data check cora
     """
     source = reading.source(graph)
+    if write and not source.is_folder:
+        raise InputError(f"--write is for a folder, and {graph[:200]} is a data set")
+    load_libraries()
     if not source.is_folder:
-        if write:
-            raise InputError(f"--write is for a folder, and {graph[:200]} is a data set")
         _describe(source)
     elif source.is_packed:
         _check_packed(source, write=write)
@@ -234,7 +235,6 @@ def _share(count: int, rows: int) -> str:
 
 def _describe(source: "GraphSource") -> None:
     """Print what a graph holds, with the split that training would use."""
-    load_libraries()
     import torch
 
     from lgdgcn.config import AUTO, auto_scaling

@@ -52,7 +52,8 @@ def show(run: Run, as_json: Json = False) -> None:
         raise InputError(
             f"{files.result} is damaged: {error}; restore it, or train again with --overwrite"
         ) from None
-    names = [file.relative_to(run).as_posix() for file in files.files()]
+    names = [file.name for file in files.files()]
+    names += [f"compared/{folder.name}/" for folder in sorted((run / "compared").glob("*"))]
     console.say(f"files in {run}: {', '.join(names)}")
     if as_json:
         console.as_json({"run": read, "results": results, "files": names})

@@ -13,7 +13,8 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from lgdgcn.large.rows import GraphRows, new_array, node_array
+from lgdgcn.data.node_arrays import new_array, node_array
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.progress import Advance
 from lgdgcn.runtime import available_memory
 

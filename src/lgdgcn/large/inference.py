@@ -13,9 +13,10 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from lgdgcn.data.node_arrays import node_array
 from lgdgcn.large.hops import row_ranges
 from lgdgcn.large.neighbourhood import around, entries_between
-from lgdgcn.large.rows import GraphRows, node_array
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.large.steps import NodeSteps
 from lgdgcn.large.structure import structure_rows
 from lgdgcn.models import ClassUnitGCN

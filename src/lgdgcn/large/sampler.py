@@ -25,11 +25,12 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.data.labels import class_sizes, label_pieces
+from lgdgcn.data.node_arrays import node_array, nodes_of
 from lgdgcn.errors import InputError
 from lgdgcn.large.batch_input import BatchSource, check_batchable
 from lgdgcn.large.batches import BatchSampler, Sampled, key_of
 from lgdgcn.large.inference import SCORED, unit_table
-from lgdgcn.large.rows import GraphRows, node_array, nodes_of
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.models import ClassUnitGCN, NodeModel, NodeOutput
 from lgdgcn.nn import ClassUnitConv
 from lgdgcn.nn.ours.batch_edges import EdgeMoments, sum_of_seen

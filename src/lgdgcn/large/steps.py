@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from lgdgcn import kernels
+from lgdgcn.data.node_arrays import new_array
 from lgdgcn.large.hops import hop_table, row_ranges, table_folder
-from lgdgcn.large.rows import GraphRows, new_array
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn import ClassUnitConv
 from lgdgcn.nn.encoder import DeeperLayer, PropagationEncoder

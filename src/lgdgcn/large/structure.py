@@ -15,9 +15,10 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from lgdgcn import kernels
+from lgdgcn.data.node_arrays import new_array, node_array
 from lgdgcn.errors import InputError
 from lgdgcn.large.hops import row_ranges, table_folder
-from lgdgcn.large.rows import GraphRows, new_array, node_array
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.large.steps import NodeSteps
 from lgdgcn.models import ClassUnitGCN
 from lgdgcn.nn.ours.structure import REFRESHES

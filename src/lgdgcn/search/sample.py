@@ -8,9 +8,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
+from lgdgcn.data.node_arrays import nodes_of
 from lgdgcn.large.batch_input import lacks_table
 from lgdgcn.large.neighbourhood import induced_edges, linked_sample, some_of
-from lgdgcn.large.rows import GraphRows, nodes_of
+from lgdgcn.large.rows import GraphRows
 from lgdgcn.train.memory import TooLargeError, check_memory
 from lgdgcn.train.prepared import attach_edge_weights
 

@@ -18,8 +18,8 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import LOSS_WEIGHTS, Settings
 from lgdgcn.data.labels import identifier_warning
+from lgdgcn.data.node_arrays import node_array
 from lgdgcn.errors import DivergedError
-from lgdgcn.large.rows import node_array
 from lgdgcn.models import NodeOutput, settings_of
 from lgdgcn.train.population import TrainState
 from lgdgcn.train.scores import METRICS
