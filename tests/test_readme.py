@@ -47,8 +47,6 @@ def test_counts_are_those_of_the_code_and_the_results():
     text = " ".join(README.split())
     assert f"`measure` gives {WORDS[len(MEASURES)]} numbers" in text
     assert f"`train`, `reproduce` and `tune` report {WORDS[len(HEADLINE)]} of them" in text
-    one, sets = (len(config.portfolio("lgdgcn", multi_label=many)) for many in (False, True))
-    assert f"{WORDS[one]} of them ({WORDS[sets]} where nodes have sets of labels)" in text
     results = (Path(__file__).parents[1] / "docs/results.md").read_text(encoding="utf-8")
     claims = re.findall(r"Of (\d+ claims .*?)\.", results)
     assert len(claims) == 2

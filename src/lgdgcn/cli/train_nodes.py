@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,6 @@ class _Command:
     device: torch.device
     stop: StopRequest
     path: Path = Path()
-    folders: list[Run] = field(default_factory=list)
 
     @property
     def data(self) -> Data:
@@ -141,8 +140,8 @@ class _Command:
             results = [self._train(planned)]
             whole = self._load_whole if also else self.load
             results += [self._train(other, whole) for other in also]
-            self.folders = [run, *(one.run for one in also)]
-            if verdict := find_verdict(results, self.folders, whole, self.device):
+            folders = [run, *(one.run for one in also)]
+            if verdict := find_verdict(results, folders, whole, self.device):
                 results[0]["verdict"] = verdict
                 run.write_result(results[0])
         return results
@@ -151,7 +150,7 @@ class _Command:
         """The run folder; ranks that were restarted go on, whatever the command says."""
         asked = self.asked
         resume, overwrite = asked.resume, asked.overwrite
-        name = self.asked.model or ""
+        name = asked.model or ""
         if restarted:
             try:
                 path = asked.folder or default_folder(asked.source.name, name, resume=True)
@@ -178,10 +177,10 @@ class _Command:
         """The candidates of the run that can be trained here, as many as the budget has."""
         asked, data = self.asked, self.data
         graph, multi_label = asked.source.preset_name, data.y.dim() == 2
-        if self.asked.model is None:
+        if asked.model is None:
             every = candidates_of_all(graph, self.settings, multi_label=multi_label)
         else:
-            model, variant = model_and_variant(self.asked.model)
+            model, variant = model_and_variant(asked.model)
             every = candidates(
                 graph, model, self.settings, variant=variant, multi_label=multi_label
             )
