@@ -490,7 +490,7 @@ class Settings:
         if self.factors == AUTO and self.variant != "ours":
             raise InputError(
                 f"factors is {AUTO!r}, but the {self.variant} variant cannot find their "
-                "number; use our variant or give a number"
+                "number; use model lgdgcn or give a number"
             )
 
     @property
@@ -551,8 +551,11 @@ def check_belongs(given: Mapping[str, Any], model: str, variant: str | None = No
     for name in given:
         if not belongs(name, model, variant):
             has_variants = belongs("variant", model) and belongs(name, model)
-            which = f"{model}-{variant}" if has_variants else model
-            whose = " and ".join(_BY_NAME[name].metadata["models"])
+            which = model_name(model, variant) if has_variants else model
+            owners = (
+                one.replace("lgdgcn-ours", "lgdgcn") for one in _BY_NAME[name].metadata["models"]
+            )
+            whose = " and ".join(one for one in owners if one in MODEL_NAMES)
             raise InputError(f"{name} is a setting of {whose}, not of {which}; leave it out")
     for name in ("hidden_channels", "free_share"):
         if given.get("factors") == AUTO and name in given:

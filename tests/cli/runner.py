@@ -54,7 +54,7 @@ def widest_table(text: str) -> int:
 def words_of(args: tuple[object, ...]) -> list[str]:
     """The command line; a training tries no portfolio of settings unless a test asks for it."""
     words = [*map(str, args)]
-    if words[:1] == ["train"] and "--budget" not in words and "edges" not in words:
+    if words[:1] == ["train"] and not {"--budget", "--time-limit", "edges"} & {*words}:
         words += ["--budget", "none"]
     return words
 

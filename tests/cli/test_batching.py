@@ -98,8 +98,8 @@ def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatc
 
 def test_what_cannot_be_trained_in_batches_is_refused_before_anything_is_written(tmp_path):
     for options, word in (
-        (("--model", "gcn"), "batch_size is a setting of lgdgcn-ours, not of gcn"),
-        (("--model", "lgdgcn-paper"), "lgdgcn-ours, not of lgdgcn-paper"),
+        (("--model", "gcn"), "batch_size is a setting of lgdgcn, not of gcn"),
+        (("--model", "lgdgcn-paper"), "of lgdgcn, not of lgdgcn-paper"),
         (("--set", "latent_graph=true"), "latent_graph"),
     ):
         run = tmp_path / "run"

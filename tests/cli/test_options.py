@@ -144,7 +144,7 @@ def test_reasons_of_edges_are_of_the_cpu(untyped, verb, words, monkeypatch):  # 
 
 def test_packing(tmp_path):
     folder, out = write_graph(tmp_path / "graph"), ["--out", tmp_path / "graph.lgd"]
-    call("data", "pack", folder, *out, "--split", "random").refused("--split random is for named")
+    call("data", "pack", folder, *out, "--split", "random").refused("--split random is drawn")
     call("data", "pack", folder, *out, "--ignore", "f1", "--like", "run").refused("--like reads")
     call("data", "pack", folder, *out, "--ignore", "f1", "--ignore", "f2", "--ignore", "f3",
          "--half").refused("--half is for dense features")  # fmt: skip

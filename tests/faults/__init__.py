@@ -39,7 +39,7 @@ after "In part:", what is not kept. The table is checked by ``test_table.py``.
   31  whole      test_process_and_disk
   32  whole      test_process_and_disk
   33  whole      test_process_and_disk
-  34  whole      test_process_and_disk
+  34  whole      search.test_verb
   35  whole      train.test_ranks
   36  whole      test_security
   37  whole      test_security

@@ -377,7 +377,7 @@ def test_fault_49_hidden_truths_do_not_reach_training(tmp_path):
     hidden = np.where(arrays()["test_mask"], (y + 1) % 3, y)
     for name, labels in (("one", y), ("other", hidden)):
         graph = saved(tmp_path / f"graph-{name}", y=labels)
-        assert train(tmp_path / name, "--budget", "7", graph=graph, epochs=4).code == 0
+        assert train(tmp_path / name, "--budget", 7, graph=graph, epochs=4).code == 0
     one, other = (
         tensor_file.load(tmp_path / name / "model.safetensors", "model")[0]
         for name in ("one", "other")

@@ -8,7 +8,8 @@ import faults
 
 LAST = 50
 HERE = [file.stem for file in Path(__file__).parent.glob("test_*.py") if file != Path(__file__)]
-MODULES = [*(f"faults.{name}" for name in HERE), "runs.test_interrupted", "train.test_ranks"]
+MODULES = [*(f"faults.{name}" for name in HERE), "runs.test_interrupted"]
+MODULES += ["search.test_verb", "train.test_ranks"]
 
 
 def checks_of(number: int) -> list[tuple[str, str, str]]:

@@ -25,7 +25,8 @@ from lgdgcn.train.trainer import Trainer
 __all__ = ["SYNTHETIC", "copy", "home", "plain_machine", "signal_in_epoch"]
 
 SYNTHETIC = "synthetic:nodes=60,classes=3,factors=2,average_degree=8"
-TINY = ["--set", "hidden_channels=8", "--set", "factors=2", "--epochs", 20]
+SMALL = ["--model", "lgdgcn", "--set", "hidden_channels=8", "--set", "factors=2"]
+TINY = [*SMALL, "--budget", "none", "--epochs", 20]
 ODD = ["=1+1", 'a, "b"']  # ids that a spreadsheet would run, and that need quotes
 CLASSES = ["plain", "größe", "-x"]
 SPACE = "[space]\nlr = {low = 0.01, high = 0.3}\n[settings]\nepochs = 2\nhidden_channels = 8\n"
@@ -134,7 +135,7 @@ def _identity(folder: Path) -> None:
 
 def _chosen(folder: Path) -> None:
     _graph(folder)
-    _done("train", "graph", *TINY[:4], "--epochs", 2, "--budget", 7, "--out", "run")
+    _done("train", "graph", *SMALL, "--epochs", 2, "--budget", 2, "--out", "run")
     (folder / "run/result.json").unlink()
 
 
@@ -146,7 +147,7 @@ def _stopped(folder: Path) -> None:
     _graph(folder)
     often = ["--set", "checkpoint_every=1", "--epochs", 9, "--out", "run"]
     with signal_in_epoch(2, signal.SIGINT):
-        _done("train", "graph", *TINY[:4], *often, code=130)
+        _done("train", "graph", *SMALL, "--budget", "none", *often, code=130)
 
 
 def _types(folder: Path) -> None:
@@ -160,11 +161,11 @@ def _reasons(folder: Path) -> None:
     _done("train", "graph", "--task", "edges", "--factors", 2, "--seeds", 2, "--out", "run")
 
 
-def _packed(folder: Path, *how: object) -> None:
+def _packed(folder: Path, *how: object, model: str = "lgdgcn") -> None:
     """A graph with a category and a text, the same packed, and a run on that."""
     _graph(folder, more=True)
     _done("data", "pack", "graph", "--out", "graph.lgd", "--memory", "8GB")
-    _done("train", "graph.lgd", *TINY, *how, "--out", "run")
+    _done("train", "graph.lgd", "--model", model, *TINY[2:], *how, "--out", "run")
 
 
 def _batches(folder: Path) -> None:
@@ -172,7 +173,7 @@ def _batches(folder: Path) -> None:
 
 
 def _all_nodes(folder: Path) -> None:
-    _packed(folder, "--model", "lgdgcn-paper")
+    _packed(folder, model="lgdgcn-paper")
 
 
 def _study(folder: Path) -> None:

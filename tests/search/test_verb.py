@@ -241,7 +241,7 @@ def test_a_killed_search_keeps_what_is_finished(tmp_path, started):
     assert sum(states_of(tmp_path)[name] for name in ("COMPLETE", "PRUNED")) == len(done) + 2
 
 
-def test_workers_share_a_search_and_one_may_be_killed(tmp_path, started):
+def test_fault_34_workers_share_a_search_and_one_may_be_killed(tmp_path, started):
     """Of three processes a worker dies in its first batch: at least all trials are finished."""
     process = started(*words(tmp_path, "--workers", 3, trials=14, space=LONG))
     own = str(process.pid)

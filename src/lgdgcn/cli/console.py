@@ -26,7 +26,6 @@ __all__ = [
     "begin",
     "duration",
     "error",
-    "is_quiet",
     "percent",
     "plain",
     "progress",
@@ -78,11 +77,6 @@ def begin(*, quiet: bool = False, as_json: bool = False) -> None:
 def silence() -> None:
     """Print nothing more, as another process prints for this one."""
     out.quiet = True
-
-
-def is_quiet() -> bool:
-    """Whether nothing is to be said but warnings and errors."""
-    return out.quiet
 
 
 def say(text: str = "") -> None:

@@ -118,7 +118,7 @@ def pack(
             "lgdgcn train; here text:COLUMN is understood"
         )
     if source.split == "random":
-        raise InputError("--split random is for named data sets; use a split column")
+        raise InputError("--split random is drawn in training: give it to lgdgcn train")
     encoding = None
     if like is not None and (source.ignore or source.features):
         option = "ignore" if source.ignore else "features"
@@ -202,9 +202,9 @@ def _more_rows(columns: "list[ColumnSummary]") -> list[list[str]]:
     roles = dict.fromkeys(c.role for c in columns)
     rows = []
     for role in roles:
-        own = [c for c in columns if c.role == role]
-        share = _share(sum(c.blank + c.odd for c in own), sum(c.rows for c in own))
-        rows.append([f"… {len(own):,} more", role, share, _cut(own[0].example, EXAMPLE)])
+        of_role = [c for c in columns if c.role == role]
+        share = _share(sum(c.blank + c.odd for c in of_role), sum(c.rows for c in of_role))
+        rows.append([f"… {len(of_role):,} more", role, share, _cut(of_role[0].example, EXAMPLE)])
     return rows
 
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-Found = dict[str, Any]
+Answer = dict[str, Any]
 
 ONE_SEED = "one seed: whether others find the same is not known; train with --seeds 5 to see"
 LONGEST = 24  # letters of a name in a table
-LISTED = 3  # neighbours or probabilities in a cell; --json has all
+SHOWN = 3  # neighbours or probabilities in a cell; --json has all
 NAME_IN_CELL = 14  # letters of a name in a table with many columns: it should fit 80
 UNKNOWN_EDGE = {
     "reason": "unknown: more than half of this edge is explained by no reason",
@@ -61,18 +61,18 @@ def explain(
     names = list(edge) if edge else [node] if node else []
     graph, notes, (warnings, unsaid) = _open(run, device, names)
     if edge is not None:
-        found, show = graph.explain_edge(*edge), _print_edge
+        answer, show = graph.explain_edge(*edge), _print_edge
     elif node is not None:
-        found, show = graph.explain_node(node), _print_node
+        answer, show = graph.explain_node(node), _print_node
     else:
-        found, show = graph.explain_factors(), _print_factors
-    found |= notes
+        answer, show = graph.explain_factors(), _print_factors
+    answer |= notes
     if as_json:
         from lgdgcn.storage import to_json
 
-        console.as_json(to_json(found | {"warnings": warnings}))
+        console.as_json(to_json(answer | {"warnings": warnings}))
         return
-    show(found, graph.noun)
+    show(answer, graph.noun)
     for note in notes.values():
         console.say(note)
     if graph.num_fits == 1:
@@ -105,8 +105,8 @@ def _open(
     return explainer, {key: note for key, note in notes.items() if note is not None}, warnings
 
 
-def _print_factors(found: Found, noun: str) -> None:
-    for one in found["factors"]:
+def _print_factors(answer: Answer, noun: str) -> None:
+    for one in answer["factors"]:
         number, name = f"{noun} {one['factor']}", one["name"]
         title = number if name == number else f"{number}: {_short(name, 60)}"
         console.say(f"{title}{_agreement(one) if one['edges'] else ''}")
@@ -114,9 +114,9 @@ def _print_factors(found: Found, noun: str) -> None:
             console.say(f"  {one_line(line)}")
 
 
-def _print_edge(found: Found, noun: str) -> None:
-    first, second = found["ends"]
-    several, by_class = found["fits"] > 1, "classes" in found["factors"][0]
+def _print_edge(answer: Answer, noun: str) -> None:
+    first, second = answer["ends"]
+    several, by_class = answer["fits"] > 1, "classes" in answer["factors"][0]
     columns: Columns = {
         noun: (True, lambda one: _factor(one, noun)),
         "class of\nboth ends": (by_class, _both),
@@ -126,39 +126,39 @@ def _print_edge(found: Found, noun: str) -> None:
         "agreement": (several, _stable),
     }
     _table(
-        f"{_short(first['id'])} – {_short(second['id'])}", columns, found["factors"], 1 + by_class
+        f"{_short(first['id'])} – {_short(second['id'])}", columns, answer["factors"], 1 + by_class
     )
-    likeliest = found["factors"][0]
+    likeliest = answer["factors"][0]
     for line in likeliest["about"]:
         console.say(f"{noun} {likeliest['factor']}, {one_line(line)}")
-    if found.get("unknown"):
+    if answer.get("unknown"):
         console.say(UNKNOWN_EDGE[noun])
     if "known_at_ends" in likeliest:
         counts = " and ".join(str(count) for count in likeliest["known_at_ends"])
-        given = ", ".join(map(_short, found["known"])) or "none"
+        given = ", ".join(map(_short, answer["known"])) or "none"
         text = f"known type: {given}; other edges of the ends known as {_short(likeliest['name'])}"
         console.say(f"{text}: {counts}")
     for end in (first, second):
         if about := _prediction(end):
             console.say(f"{_short(end['id'])}: {about}")
-    names = ", ".join(map(_short, found["most_specific_neighbours"][:5]))
-    console.say(f"common neighbours: {found['common_neighbours']}{names and f' ({names})'}")
+    names = ", ".join(map(_short, answer["most_specific_neighbours"][:5]))
+    console.say(f"common neighbours: {answer['common_neighbours']}{names and f' ({names})'}")
     shared = [
         f"{one['kind']} {_short(one['name'])} (as {one['nodes'] - 2} others)"
-        for one in found["shared"][:5]
+        for one in answer["shared"][:5]
     ]
     console.say(f"both have: {', '.join(shared) or 'nothing that is known'}")
 
 
-def _print_node(found: Found, noun: str) -> None:
-    several, predicts = found["fits"] > 1, "predicted" in found
-    unknown = any(one.get("unknown") for one in found["factors"])
-    is_whole = "note" not in found  # edges of a part are not all
-    empty = [one for one in found["factors"] if is_whole and not one["edges"]]
+def _print_node(answer: Answer, noun: str) -> None:
+    several, predicts = answer["fits"] > 1, "predicted" in answer
+    unknown = any(one.get("unknown") for one in answer["factors"])
+    is_whole = "note" not in answer  # edges of a part are not all
+    empty = [one for one in answer["factors"] if is_whole and not one["edges"]]
 
-    def neighbours(one: Found) -> str:
+    def neighbours(one: Answer) -> str:
         names = [_short(other["id"], NAME_IN_CELL) for other in one["neighbours"]]
-        text = ", ".join(names[:LISTED]) + (", …" if len(names) > LISTED else "")
+        text = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
         return _short(text, NAME_IN_CELL) if predicts and several else text
 
     columns: Columns = {
@@ -177,12 +177,12 @@ def _print_node(found: Found, noun: str) -> None:
         "over\nseeds": (several and predicts, lambda one: _spans(one["without"]["over_fits"])),
         "agreement": (several, _stable),
     }
-    about = _prediction(found)
-    title = f"{_short(found['node'])}{about and f': {about}'}"
+    about = _prediction(answer)
+    title = f"{_short(answer['node'])}{about and f': {about}'}"
     _table(
         title,
         columns,
-        [one for one in found["factors"] if one not in empty],
+        [one for one in answer["factors"] if one not in empty],
         text_columns=2 + predicts,
     )
     if empty:
@@ -191,33 +191,33 @@ def _print_node(found: Found, noun: str) -> None:
     if predicts:
         console.say(f"without it: predicted on the graph without any edge of this {noun}")
         console.say("probability: of what was predicted with it")
-    if found.get("features_stay"):
+    if answer.get("features_stay"):
         console.say("features that were made from the structure stay those of the whole graph")
 
 
 # Of a table of factors by its heading: whether a column is shown, and its cell for a factor.
-Columns = dict[str, tuple[bool, Callable[[Found], str]]]
+Columns = dict[str, tuple[bool, Callable[[Answer], str]]]
 
 
-def _table(title: str, columns: Columns, factors: list[Found], text_columns: int) -> None:
+def _table(title: str, columns: Columns, factors: list[Answer], text_columns: int) -> None:
     shown = {heading: cell for heading, (is_shown, cell) in columns.items() if is_shown}
     rows = [[cell(one) for cell in shown.values()] for one in factors]
     console.table(title, [*shown], rows, text_columns)
 
 
-def _factor(factor: Found, noun: str, letters: int = LONGEST) -> str:
+def _factor(factor: Answer, noun: str, letters: int = LONGEST) -> str:
     """Its number, and its name if it has one."""
     number, name = str(factor["factor"]), factor["name"]
     return number if name == f"{noun} {number}" else f"{number}: {_short(name, letters)}"
 
 
-def _both(factor: Found) -> str:
+def _both(factor: Answer) -> str:
     """The class of both ends in one factor."""
     first, second = map(_short, factor["classes"])
     return first if factor["same_class"] else f"{first} / {second}"
 
 
-def _agreement(factor: Found) -> str:
+def _agreement(factor: Answer) -> str:
     """How well fits agree on a factor, as the end of its title."""
     one = factor["stability"]
     if one is None:
@@ -227,13 +227,13 @@ def _agreement(factor: Found) -> str:
     return f", agreement of {one['fits']} fits {span}{note}"
 
 
-def _stable(factor: Found) -> str:
+def _stable(factor: Answer) -> str:
     """The same in a cell."""
     one = factor["stability"]
     return f"{one['agreement']:.2f}" + ("" if one["stable"] else "\nnot stable")
 
 
-def _prediction(node: Found) -> str:
+def _prediction(node: Answer) -> str:
     known = f"known {_labels(node['labels'])}" if node["labels"] else ""
     if "predicted" not in node:
         return known
@@ -248,7 +248,7 @@ def _labels(names: list[str]) -> str:
 
 def _numbers(values: list[float]) -> str:
     """Probabilities of the labels of a node: one, or the first few of several."""
-    return " ".join([f"{p:.2f}" for p in values[:LISTED]] + ["…"] * (len(values) > LISTED))
+    return " ".join([f"{p:.2f}" for p in values[:SHOWN]] + ["…"] * (len(values) > SHOWN))
 
 
 def _span(bounds: list[float] | None) -> str:
@@ -257,10 +257,10 @@ def _span(bounds: list[float] | None) -> str:
 
 def _spans(bounds: list[list[float]] | None) -> str:
     """The probability of a label over the seeds; of several labels, how far they lie apart."""
-    found = bounds or []
-    if len(found) > 1:
-        return f"within {max(high - low for low, high in found):.2f}"
-    return _span(found[0]) if found else "–"
+    spans = bounds or []
+    if len(spans) > 1:
+        return f"within {max(high - low for low, high in spans):.2f}"
+    return _span(spans[0]) if spans else "–"
 
 
 def _short(name: str, letters: int = LONGEST) -> str:

@@ -120,6 +120,6 @@ def warnings_of(
     """
     said = told_of_training(run.warnings)
     routing = routing_warning(edge_factors, run.trained.settings)
-    found = [routing] if routing else []
+    of_graph = [routing] if routing else []
     is_new = other or len(said) == len(run.warnings)
-    return [*said, *found], found if is_new else []
+    return [*said, *of_graph], of_graph if is_new else []

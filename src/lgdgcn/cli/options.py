@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from lgdgcn.config import AUTO, Settings, check_value, parse_assignments
+from lgdgcn.config import AUTO, MODEL_NAMES, Settings, check_value, parse_assignments
 from lgdgcn.data.catalogue import DATASETS
 from lgdgcn.errors import InputError
 
@@ -87,7 +87,11 @@ Metric = Annotated[
     ),
 ]
 Model = Annotated[
-    str, typer.Option(help="lgdgcn, disengcn, gcn, gat, monet, appnp, gcnii, grand or mlp.")
+    str,
+    typer.Option(
+        help=f"{', '.join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}.",
+        autocompletion=one_of(MODEL_NAMES),
+    ),
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print nothing but warnings and errors.")
@@ -137,8 +141,8 @@ class GraphOptions:
     split: Annotated[
         str,
         _reading(
-            help="standard, or random: another split of the same size per seed; for a folder, the "
-            "column that says train, val or test."
+            help="standard, or random: another split of the same size per seed; for a folder also "
+            "the column that says train, val or test."
         ),
     ] = "standard"
     ignore: Annotated[

@@ -77,11 +77,11 @@ def predict(
         raise InputError("--graph: name the file for another graph's predictions with --out")
     load_libraries()
     if is_of_edges(run):
-        found = _predict_reasons(run, out, device, probabilities=proba)
+        written = _predict_reasons(run, out, device, probabilities=proba)
     else:
-        found = _predict_nodes(run, out, graph, device, edges=edges, probabilities=proba)
+        written = _predict_nodes(run, out, graph, device, edges=edges, probabilities=proba)
     if as_json:
-        console.as_json(found)
+        console.as_json(written)
 
 
 def _predict_nodes(
@@ -116,16 +116,16 @@ def _predict_nodes(
     graph = graph or GraphView.in_memory(run.trained, _read(run, source))
     if edge_file is not None and graph.edge_factors is None:
         raise InputError("--edges: only lgdgcn and disengcn know the factors of an edge")
-    found = {"nodes": write_table(out, node_blocks(graph, probabilities)), "file": str(out)}
-    console.say(f"{found['nodes']} nodes: {out}")
+    written = {"nodes": write_table(out, node_blocks(graph, probabilities)), "file": str(out)}
+    console.say(f"{written['nodes']} nodes: {out}")
     if edge_file is not None:
-        found["edges"] = write_table(edge_file, _edge_blocks(graph))
-        found["edge_file"] = str(edge_file)
-        console.say(f"{found['edges']} edges: {edge_file}")
+        written["edges"] = write_table(edge_file, _edge_blocks(graph))
+        written["edge_file"] = str(edge_file)
+        console.say(f"{written['edges']} edges: {edge_file}")
     warnings, unsaid = warnings_of(run, graph.edge_factors, other=other is not None)
     for warning in unsaid:
         console.warn(warning)
-    return found | {"warnings": warnings}
+    return written | {"warnings": warnings}
 
 
 def _read(run: "FinishedRun", source: "GraphSource") -> "Data":
@@ -152,7 +152,7 @@ def _ids(data: "Data") -> list[Any]:
 
 
 def node_blocks(graph: "GraphView", probabilities: bool) -> Iterator["Block"]:
-    """What is predicted and known of every node, with all its neighbours, some nodes at a time."""
+    """What is predicted and known of every node, with all its neighbours, block by block."""
     import torch
 
     from lgdgcn.cli import tables
@@ -189,10 +189,10 @@ def _edge_blocks(graph: "GraphView") -> Iterator["Block"]:
             ends = torch.stack(rows.edges(low, high))
             ends = ends[:, ends[0] < ends[1]]
             for first in range(0, ends.size(1), BLOCK):
-                some = ends[:, first : first + BLOCK]
-                source, target = (graph.ids(end) for end in some)
-                yield edge_columns(source, target, _factors(graph, some))
-                done += some.size(1)
+                part = ends[:, first : first + BLOCK]
+                source, target = (graph.ids(end) for end in part)
+                yield edge_columns(source, target, _factors(graph, part))
+                done += part.size(1)
                 advance(done, 2 * done / rows.num_edges)
 
 

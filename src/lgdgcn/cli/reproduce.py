@@ -69,9 +69,9 @@ def reproduce(
         check_cpu(device, "methods for edges are run")
     if about_edges:
         _reproduce_edges([name.partition(":")[2] for name in about_edges], path, quick=quick)
-    rest = [name for name in names if name not in about_edges]
-    if rest or not names:
-        _reproduce_paper(rest, path, where, quick=quick)
+    paper = [name for name in names if name not in about_edges]
+    if paper or not names:
+        _reproduce_paper(paper, path, where, quick=quick)
 
 
 def _reproduce_paper(
@@ -197,11 +197,11 @@ def _print(exhibits: "Sequence[Exhibit]", results: "Results") -> None:
 
     rows = []
     for exhibit in exhibits:
-        own = merged(cells(exhibit))
-        runs = [results.runs(cell)[seed] for cell in own for seed in cell.seeds]
+        trained = merged(cells(exhibit))
+        runs = [results.runs(cell)[seed] for cell in trained for seed in cell.seeds]
         diverged = sum(bool(run.diverged) for run in runs)
         seconds = sum(run.seconds for run in runs)
-        numbers = [str(len(own)), str(len(runs)), str(diverged), f"{seconds / 60:.1f}"]
+        numbers = [str(len(trained)), str(len(runs)), str(diverged), f"{seconds / 60:.1f}"]
         rows.append([exhibit.name, *numbers])
     header = ["exhibit", "configs", "trainings", "diverged", "minutes"]
     console.table("Reproduced; exhibits share trainings", header, rows)

@@ -142,6 +142,8 @@ def train(
     beside = [name.strip() for name in (compare or "").split(",") if name.strip()]
     if compare is not None and not beside:
         raise InputError(f"--compare {compare!r} names no model; name one, such as gcn")
+    if budget_of(budget) == 0 and time_limit is not None:
+        raise InputError(f"--budget none tries nothing; leave out --time-limit {time_limit}")
     given, name = assigned(sets, **options), model_of(model, source, config)
     asked = Asked(
         source=source,

@@ -63,7 +63,7 @@ class BatchInput:
     Attributes:
         graph: The graph.
         along: What the network propagates along: the graph, or a structure.
-        table: Hops that were propagated ahead, if any.
+        table: Hops that were propagated before, if any.
         variance: What is left of the variance of dropped nodes in the table's rows ``[N]``.
         features: What the network reads of some nodes.
         drawn: Hops of drawn neighbours that it propagates along.

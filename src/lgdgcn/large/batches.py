@@ -186,7 +186,7 @@ class BatchSampler:
             seeds: Nodes that losses are taken from, all different ``[B]``.
             others: More nodes whose scores are wanted ``[m]``.
             key: Of the random numbers.
-            parts: Into how many such batches the nodes of the graph are dealt.
+            parts: Into how many such batches the nodes of the graph are divided.
             loss_edges: Edges of every seed that are drawn for the edge loss, 0 for all of them;
                 ``None`` for no edge loss.
         """

@@ -108,6 +108,14 @@ CHANGES: tuple[Change, ...] = (
             "population of ours": "{here}/population.py {graph} {run} {epochs} ours",
         },
     ),
+    Change(
+        "src/lgdgcn/search/families.py",  # a reading of a model is part of its name
+        {
+            "paper": "--model lgdgcn-paper",
+            "released": "--model lgdgcn-released",
+            "ours": "--model lgdgcn",
+        },
+    ),
 )
 
 
