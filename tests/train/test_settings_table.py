@@ -61,8 +61,8 @@ def trained(model, settings, data=SETS):
         model,
         0,
         torch.device("cpu"),
-        on_epoch=lambda member, report: log.append(
-            {k: v for k, v in report.metrics.items() if k == "total" or k.startswith("val")}
+        on_epoch=lambda epoch: log.append(
+            {k: v for k, v in epoch.metrics.items() if k == "total" or k.startswith("val")}
         ),
     )
     output = best(data)

@@ -64,7 +64,7 @@ class Asked:
             model_and_variant(name)  # refuses what is none
         if twice := [name for name in self.compare if self.compare.count(name) > 1]:
             raise InputError(f"--compare names {twice[0]} twice; leave out one")
-        if self.model in self.compare:
+        if self.model in self.compare and not self.settings:  # with some, the preset is another
             raise InputError(f"--compare names {self.model}, which is trained anyway; leave it out")
         if self.resume and self.overwrite:
             raise InputError("--resume and --overwrite exclude each other; leave out one of them")

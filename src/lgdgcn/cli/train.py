@@ -70,7 +70,7 @@ def train(
     ] = None,
     device: Device = "auto",
     out: Annotated[
-        Path | None, typer.Option(help="Run folder.", show_default="runs/GRAPH-MODEL")
+        Path | None, typer.Option(help="Run folder.", show_default="runs/GRAPH or runs/GRAPH-MODEL")
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted run.")
