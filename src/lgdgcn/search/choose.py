@@ -167,7 +167,7 @@ def choose(
     seed: int = 0,
     seconds: float | None = None,
     stop: StopRequest | None = None,
-    more: int = 0,
+    budget: int | None = None,
     fixed: Collection[str] = (),
 ) -> Choice:
     """Race candidates on validation, and choose; labels of test nodes have no say in it.
@@ -189,7 +189,8 @@ def choose(
         seed: Of the training on the graph's own split; others have the next ones.
         seconds: Time limit; the choice then depends on the machine, if ``early`` says so.
         stop: Becomes true when a signal asks to stop.
-        more: Settings to try beyond the candidates, of the family that has won: Optuna searches on.
+        budget: How many settings to try; of those beyond several candidates, which are of the
+            family that has won, Optuna searches on.
         fixed: Names of settings that stay as they are in this.
 
     Raises:
@@ -220,7 +221,8 @@ def choose(
     outcome = raced(tried)
     asked = dict(zip(outcome.standings, usable, strict=True))
     ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
-    if more and not outcome.early:
+    more = (budget or 0) - len(candidates)
+    if more > 0 and not outcome.early:
         from lgdgcn.search.beyond import search_on  # with Optuna, which is slow to import
 
         best, is_set = ranking[0].candidate, data.y.dim() == 2
