@@ -41,7 +41,7 @@ from lgdgcn.data.labels import IDENTIFIER, is_labelled
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import CheckpointError, InputError, LGDNote, LGDWarning
 from lgdgcn.messages import said_to_caller
-from lgdgcn.metrics.routing import routing_warning
+from lgdgcn.metrics.routing import factor_warnings
 from lgdgcn.models import MODELS
 from lgdgcn.nn import Disentangled
 from lgdgcn.runs.fit import SeedResult, fit
@@ -51,7 +51,6 @@ from lgdgcn.search.choose import choose
 from lgdgcn.search.families import limit_of
 from lgdgcn.search.race import Candidate
 from lgdgcn.storage import check_target, write_text
-from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
 from lgdgcn.train.trained import MODEL, TrainedModel
 from lgdgcn.training import Epoch
@@ -311,7 +310,10 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             self._graph, self._given_edges = graph, data.edge_index
             self._reasons: EdgeReasons | None = None
             self._set_learned()
-            self._warnings = [*self.result_.warnings, *_factor_warnings(self.trained_, graph)]
+            self._warnings = [
+                *self.result_.warnings,
+                *factor_warnings(self.trained_, self.trained_(graph)),
+            ]
             for warning in self._warnings:
                 if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
                     warnings.warn(warning, LGDWarning, stacklevel=2)
@@ -623,14 +625,6 @@ def _params_of(trained: TrainedModel) -> dict[str, Any]:
         **named,
         "settings": {k: settings[k] for k in sorted(further)},
     }
-
-
-def _factor_warnings(trained: TrainedModel, graph: Data) -> list[str]:
-    """What a reader of a model's factors should know, as ``lgdgcn train`` says it."""
-    output = trained(graph)
-    factors = output.layers[-1].edge_factors if output.layers else None
-    both = routing_warning(factors, trained.settings), usage_warning(trained, output)
-    return [warning for warning in both if warning]
 
 
 def _plain(value: Any) -> Any:

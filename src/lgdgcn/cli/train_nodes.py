@@ -35,7 +35,7 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.large.rows import rows_scaling
 from lgdgcn.metrics import headline
-from lgdgcn.metrics.routing import routing_warning
+from lgdgcn.metrics.routing import factor_warnings
 from lgdgcn.models import NodeOutput
 from lgdgcn.runs.checkpoint import Checkpoint, check_same
 from lgdgcn.runs.files import read_config
@@ -47,7 +47,6 @@ from lgdgcn.search.candidates import candidates
 from lgdgcn.search.choose import Choice, Ranked, choose
 from lgdgcn.search.factors import FOUND
 from lgdgcn.search.race import Candidate
-from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.ranks import Ranks, rank_timeout
 from lgdgcn.train.task import choose_metric
 from lgdgcn.train.trained import TrainedModel
@@ -355,9 +354,7 @@ class _Command:
             **found,
             "model_sha256": tensor_file.digest(run.model),
         }
-        edge_factors = output.layers[-1].edge_factors if output.layers else None
-        both = (routing_warning(edge_factors, settings), usage_warning(trained, output))
-        result["warnings"] += [warning for warning in both if warning]
+        result["warnings"] += factor_warnings(trained, output)
         run.write_result(result)
         Checkpoint(run.checkpoint).remove()
         return result
