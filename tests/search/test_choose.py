@@ -229,7 +229,7 @@ def test_families_are_ranked_and_one_with_factors_stays_to_the_end(graph, short)
     tried += [Candidate("mlp", replace(GOOD, lr=lr)) for lr in (0.03, 0.04, 0.05)]
     choice = module.choose(tried, graph, CPU)
     assert choice.best.model == "mlp"
-    assert {row.name: row.tried for row in choice.ranking} == {
+    assert {row.candidate.name: row.tried for row in choice.ranking} == {
         "mlp": 3, "lgdgcn": 1, "gcn": 1, "gat": 1
     }  # fmt: skip
     assert choice.of("lgdgcn").epochs == 12

@@ -26,7 +26,6 @@ from lgdgcn.config import (
     belongs,
     check_used,
     model_and_variant,
-    model_name,
     preset,
     resolve,
     to_toml,
@@ -255,7 +254,9 @@ class _Command:
             held.enter_context(one.run)
             if self.asked.model is None and choice is not None:
                 name = one.run.path.name
-                one.ranked = next((row for row in choice.ranking if row.name == name), None)
+                one.ranked = next(
+                    (row for row in choice.ranking if row.candidate.name == name), None
+                )
                 if one.ranked is not None:
                     one.choice = choice
                     self._begin(one)
@@ -326,7 +327,7 @@ class _Command:
             self._begin(planned)
         chosen = planned.ranked.candidate if planned.ranked else self._begun(planned)
         model, settings = chosen.model, chosen.settings
-        what = {"model": model, "variant": model_and_variant(_full_name(chosen))[1]}
+        what = {"model": model, "variant": model_and_variant(chosen.name)[1]}
         saved = read_config(run.config)
         found: Result = {key: saved[key] for key in ("auto_factors", "search") if key in saved}
         if "search" in found:
@@ -377,10 +378,6 @@ def _without(rows: list[Planned], model: str) -> list[Planned]:
     if len(kept) < len(rows):
         console.say(f"--compare {model}: the same is trained already, so not again")
     return kept
-
-
-def _full_name(candidate: Candidate) -> str:
-    return model_name(candidate.model, candidate.settings.variant)
 
 
 def _refuse_to_replace(config: Path, run: Run) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import AUTO, Settings, belongs, model_name, resolve
+from lgdgcn.config import AUTO, Settings, belongs, resolve
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search.factors import FOUND, FoundFactors, find_factors
@@ -61,14 +61,13 @@ class Ranked:
     state: TrainState | None = field(default=None, repr=False, compare=False)
     log: tuple[Metrics, ...] = field(default=(), repr=False, compare=False)
 
-    @property
-    def name(self) -> str:
-        """What ``--model`` calls it."""
-        return model_name(self.candidate.model, self.candidate.settings.variant)
-
     def as_row(self) -> dict[str, Any]:
         """Return what ``result.json`` says of it; without a score it was not judged."""
-        row: dict[str, Any] = {"model": self.name, "tried": self.tried, "epochs": self.epochs}
+        row: dict[str, Any] = {
+            "model": self.candidate.name,
+            "tried": self.tried,
+            "epochs": self.epochs,
+        }
         if self.score is not None:
             row |= {"validation": round(self.score, 4), "noise": round(self.noise, 4)}
         return row
