@@ -300,9 +300,8 @@ class _Command:
         for metrics in planned.ranked.log:
             planned.run.append_metrics({"seed": self.asked.seeds[0], **metrics})
 
-    def _begun(self, planned: Planned) -> Candidate:
+    def _begun(self, planned: Planned, saved: Result) -> Candidate:
         """What a run that is resumed has chosen; in what all try alike it agrees."""
-        saved = read_config(planned.run.config)
         model, found = saved["run"]["model"], saved["settings"]
         tried = [one for one in planned.candidates if one.model == model] or planned.candidates
         every = [one.settings.as_dict() for one in tried]
@@ -325,10 +324,10 @@ class _Command:
                 planned.choice = self._choose(planned.candidates)
                 planned.ranked = planned.choice.ranking[0]
             self._begin(planned)
-        chosen = planned.ranked.candidate if planned.ranked else self._begun(planned)
+        saved = read_config(run.config)
+        chosen = planned.ranked.candidate if planned.ranked else self._begun(planned, saved)
         model, settings = chosen.model, chosen.settings
         what = {"model": model, "variant": model_and_variant(chosen.name)[1]}
-        saved = read_config(run.config)
         found: Result = {key: saved[key] for key in ("auto_factors", "search") if key in saved}
         if "search" in found:
             found["ranking"] = found["search"].pop("ranking")
