@@ -99,11 +99,11 @@ def _predict_nodes(
     from lgdgcn.cli.train_table import told
     from lgdgcn.large.view import GraphView
     from lgdgcn.runs.finished import open_run
-    from lgdgcn.runs.folder import Run
 
     if out is not None and out.suffix == PARQUET:
         require_parquet()
-    run, files = open_run(folder, device), Run.open(folder)
+    run = open_run(folder, device)
+    files = run.files
     with_factors, whose = factors_of(run) if edges else (run, None)
     if edges and not with_factors.trained.model.num_factors:
         raise InputError(
@@ -117,9 +117,9 @@ def _predict_nodes(
         out = files.predictions.with_suffix(PARQUET if is_many and has_parquet() else CSV)
     suffix = PARQUET if out.suffix == PARQUET else CSV
     edge_file = out.with_name(f"{out.stem}-edges{suffix}") if edges else None
-    run.target(out, files.predictions.with_suffix(suffix), graph=source)
+    files.target(out, files.predictions.with_suffix(suffix), graph=source)
     if edge_file is not None:
-        run.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
+        files.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
     graph = graph or GraphView.in_memory(run.trained, _read(run, source))
     written = {"nodes": write_table(out, node_blocks(graph, probabilities)), "file": str(out)}
     console.say(f"{written['nodes']} nodes: {out}")
@@ -232,14 +232,13 @@ def _predict_reasons(
     """Write every edge of a run of ``--task edges`` once; returns what was written."""
     from lgdgcn.cli.opened import read_reasons
     from lgdgcn.cli.tables import PARQUET, reason_columns, require_parquet, write_table
-    from lgdgcn.runs.finished import checked_target, source_of
     from lgdgcn.runs.folder import Run
 
     if out is not None and out.suffix == PARQUET:
         require_parquet()
-    usual = Run.open(folder).edge_predictions
-    target = checked_target(folder, out or usual, usual, source_of(Run.open(folder).config))
-    data, reasons = read_reasons(folder, device)
+    run = Run.open(folder)
+    target = run.target(out, run.edge_predictions)
+    data, reasons = read_reasons(run, device)
     count = write_table(target, [reason_columns(data, reasons, probabilities)])
     console.say(f"{count} edges: {target}")
     return {"edges": count, "edge_file": str(target), "warnings": []}
