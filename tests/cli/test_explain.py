@@ -218,3 +218,14 @@ def test_factors_of_a_model_without_them_are_those_of_the_one_beside_it(tmp_path
     assert call("predict", run).code == 0
     with (run / "predictions.csv").open() as file:
         assert "factor" not in next(csv.reader(file))  # GCN knows none
+    outcome = call("predict", run, "--edges")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.count(whose) == 1
+    assert call("predict", beside, "--edges").code == 0
+    edges = [(one / "predictions-edges.csv").read_bytes() for one in (run, beside)]
+    assert edges[0] == edges[1]
+    assert call("show", run).out.count(whose) == 1
+    shutil.rmtree(run / "compared")
+    outcome = call("predict", run, "--edges")
+    assert outcome.code == 2
+    assert "GCN has no factors of edges" in outcome.err

@@ -116,6 +116,12 @@ def test_traits_of_a_graph_leave_out_what_only_machines_read():
     assert traits.has.toarray().tolist() == [[1, 0], [0, 1], [0, 0], [1, 0]]
 
 
+def test_a_date_is_named_as_a_date():
+    days = [[18000.0], [18389.5], [18400.0], [18500.0]]
+    traits = node_traits(4, x=np.array(days), feature_names=["since"], dates={"since"})
+    assert traits.names == ["since after 2020-05-12"]
+
+
 def test_a_graph_without_edges_has_reasons_about_nothing():
     traits = node_traits(3, y=[0, 1, 1], classes=["a", "b"])
     found = describe_reasons(np.zeros((0, 2)), np.zeros((2, 0), dtype=int), traits, ["x", "y", "z"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.cli.train_table import told
+from lgdgcn.cli.train_table import factors_beside
 from lgdgcn.data.packed import PackedGraph
 from lgdgcn.data.packed.whole import memory_of_whole
 from lgdgcn.data.source import GraphSource
@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from lgdgcn.edges import EdgeReasons
     from lgdgcn.edges.explain_reasons import ReasonExplainer
 
-__all__ = ["graph_of", "large_graph", "open_factors", "open_reasons", "read_reasons", "warnings_of"]
+__all__ = [
+    "factors_of",
+    "graph_of",
+    "large_graph",
+    "open_factors",
+    "open_reasons",
+    "read_reasons",
+    "warnings_of",
+]
 
 
 def open_factors(folder: Path, device: str) -> tuple[FinishedRun, str | None]:
@@ -33,12 +41,15 @@ def open_factors(folder: Path, device: str) -> tuple[FinishedRun, str | None]:
 
     Where a model without factors is the best on a graph, LGD-GCN is trained beside it.
     """
-    named = open_run(folder, device)
+    return factors_of(open_run(folder, device))
+
+
+def factors_of(named: FinishedRun) -> tuple[FinishedRun, str | None]:
+    """The same of a run that is open: it or LGD-GCN beside it, and what is to be said of that."""
     run = named.with_factors()
     if run is named:
         return run, None
-    ours, winner = told(run.result), told(named.result)
-    return run, f"factors are those of {ours}, in {run.files.path}; {winner} predicts labels"
+    return run, factors_beside(named.result, run.result, run.files.path)
 
 
 def graph_of(run: FinishedRun) -> GraphView:

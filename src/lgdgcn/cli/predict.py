@@ -94,8 +94,9 @@ def _predict_nodes(
     probabilities: bool,
 ) -> dict[str, Any]:
     """Write a row for every node and, if asked for, for every edge; returns what was written."""
-    from lgdgcn.cli.opened import large_graph, warnings_of
+    from lgdgcn.cli.opened import factors_of, large_graph, warnings_of
     from lgdgcn.cli.tables import CSV, PARQUET, has_parquet, require_parquet, write_table
+    from lgdgcn.cli.train_table import told
     from lgdgcn.large.view import GraphView
     from lgdgcn.runs.finished import open_run
 
@@ -103,6 +104,12 @@ def _predict_nodes(
         require_parquet()
     run = open_run(folder, device)
     files = run.files
+    with_factors, whose = factors_of(run) if edges else (run, None)
+    if edges and not with_factors.trained.model.num_factors:
+        raise InputError(
+            f"--edges: {told(run.result)} has no factors of edges; train --model lgdgcn, or leave "
+            "--edges out"
+        )
     source = run.source if other is None else run.source.elsewhere(other)
     graph = large_graph(run, source)
     if out is None:
@@ -114,18 +121,32 @@ def _predict_nodes(
     if edge_file is not None:
         files.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
     graph = graph or GraphView.in_memory(run.trained, _read(run, source))
-    if edge_file is not None and graph.edge_factors is None:
-        raise InputError("--edges: only lgdgcn and disengcn know the factors of an edge")
     written = {"nodes": write_table(out, node_blocks(graph, probabilities)), "file": str(out)}
     console.say(f"{written['nodes']} nodes: {out}")
+    warnings, unsaid = warnings_of(run, graph.edge_factors, other=other is not None)
     if edge_file is not None:
-        written["edges"] = write_table(edge_file, _edge_blocks(graph))
+        view = graph if whose is None else _same_graph(graph, with_factors)
+        written["edges"] = write_table(edge_file, _edge_blocks(view))
         written["edge_file"] = str(edge_file)
         console.say(f"{written['edges']} edges: {edge_file}")
-    warnings, unsaid = warnings_of(run, graph.edge_factors, other=other is not None)
+        if whose is not None:
+            console.say(whose)
+            more = warnings_of(with_factors, view.edge_factors, other=other is not None)
+            warnings, unsaid = warnings + more[0], unsaid + more[1]
     for warning in unsaid:
         console.warn(warning)
     return written | {"warnings": warnings}
+
+
+def _same_graph(graph: "GraphView", run: "FinishedRun") -> "GraphView":
+    """The graph that another model of the same columns predicts."""
+    from lgdgcn.large.batch_input import check_batchable
+    from lgdgcn.large.view import GraphView
+
+    if graph.packed is None:
+        return GraphView.in_memory(run.trained, graph.data)
+    check_batchable(run.trained.settings, run.trained.name)
+    return GraphView.mapped(run.trained, graph.packed)
 
 
 def _read(run: "FinishedRun", source: "GraphSource") -> "Data":

@@ -22,9 +22,11 @@ from lgdgcn.train.checks import Scored, noise_of_difference
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["find_verdict", "print_results", "told"]
+__all__ = ["factors_beside", "find_verdict", "print_results", "told"]
 
 Result = dict[str, Any]
+
+OURS: Result = {"model": "lgdgcn", "variant": "ours"}
 
 # What is printed of the factors: a heading, and how its numbers are shown.
 FACTOR_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
@@ -42,6 +44,12 @@ def told(result: Result) -> str:
     title = MODELS[model].title
     is_plain = variant is None or (model == "disengcn" and variant == "paper")
     return title if is_plain else f"{title} ({variant})"
+
+
+def factors_beside(winner: Result, result: Result, folder: Path) -> str:
+    """Say whose factors are those of a run whose model has none."""
+    where = f"factors are those of {told(result)}, in {folder}"
+    return f"{where}; {told(winner)} predicts labels"
 
 
 def _told_name(name: str) -> str:
@@ -78,6 +86,10 @@ def print_results(
         console.warn(lost)
     elif verdict := first.get("verdict"):
         console.say(verdict["sentence"])
+    ours = Run.open(path).compared("lgdgcn").path
+    for result in results[1:]:
+        if not first["factors"] and result["factors"] and told(result) == told(OURS):
+            console.say(factors_beside(first, result, ours))
     multi_label = _is_multi_label(first)
     for result in results if notes else ():
         about = (source.preset_name, result["model"], result["variant"])
@@ -104,6 +116,14 @@ def _print_ranking(result: Result) -> None:
     metric = METRICS.get(search["metric"], search["metric"])
     title = f"Race on validation, {metric} in %{splits}, ± standard error"
     console.table(title, ["model", "validation", "epochs", "settings\ntried"], rows)
+    first, *others = (row for row in result["ranking"] if "validation" in row)
+    if better := [row for row in others if row["validation"] > first["validation"]]:
+        names = " and ".join(_told_name(row["model"]) for row in better)
+        console.say(
+            f"{_told_name(first['model'])} is chosen: the scores of {names} are higher by less "
+            "than a quarter of the standard error, and of models that are alike the simplest is "
+            "taken"
+        )
 
 
 def _print_scores(dataset: str, results: Sequence[Result]) -> None:

@@ -1,6 +1,7 @@
 """What nodes have in words: their labels, features and the words of their texts."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,7 @@ def traits_of(data: Data) -> NodeTraits:
     names = list(names) if names is not None else [str(i) for i in range(data.x.size(1))]
     encoding = data.get("encoding")
     columns = () if encoding is None else encoding.columns
+    dates = {c.name for c in columns if c.role == "date"}
     hashed = {name for c in columns if c.role == "words" for name in c.feature_names}
     kept = [i for i, name in enumerate(names) if name not in hashed]
     if names == SPECTRAL_NAMES or data.x.size(1) == data.x.size(0):
@@ -64,6 +66,7 @@ def traits_of(data: Data) -> NodeTraits:
         classes=[str(name) for name in data.get("classes", [])],
         x=matrix[:, kept],
         feature_names=[names[i] for i in kept],
+        dates=dates,
         texts=data.get("node_text"),
     )
 
@@ -75,6 +78,7 @@ def node_traits(
     classes: Sequence[str] | None = None,
     x: Any = None,
     feature_names: Sequence[str] | None = None,
+    dates: Collection[str] = (),
     texts: Mapping[str, Sequence[str]] | None = None,
 ) -> NodeTraits:
     """Traits from arrays.
@@ -88,6 +92,7 @@ def node_traits(
         classes: Names of the C labels.
         x: Features, dense or a scipy matrix ``[N, F]``.
         feature_names: Their names.
+        dates: Names of those that are days since 1970.
         texts: Free texts of the nodes by column.
 
     Example:
@@ -103,7 +108,7 @@ def node_traits(
         blocks.append((labels == 1, "label", classes or [str(i) for i in range(labels.shape[1])]))
     if x is not None and x.shape[1]:
         names = feature_names or [str(i) for i in range(x.shape[1])]
-        blocks.append((*_features(x, names),))
+        blocks.append(_features(x, names, dates))
     if texts:
         blocks.append(_words(texts, num_nodes))
     matrices = [scipy.sparse.csc_matrix(has, dtype=np.float64) for has, _, _ in blocks]
@@ -115,7 +120,9 @@ def node_traits(
     )
 
 
-def _features(x: Any, names: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
+def _features(
+    x: Any, names: Sequence[str], dates: Collection[str]
+) -> tuple[Any, str, Sequence[str]]:
     if scipy.sparse.issparse(x):
         return x > 0, "feature", names
     x = np.asarray(x)
@@ -123,10 +130,17 @@ def _features(x: Any, names: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
     two = ((x == low) | (x == high)).all(0) & (low < high)
     middle = np.median(x, axis=0)
     shown = [
-        name if is_two or value == 0 else f"{name} above {value:.4g}"
+        f"{name} after {_day(value)}"
+        if name in dates
+        else (name if is_two or value == 0 else f"{name} above {value:.4g}")
         for name, is_two, value in zip(names, two, middle, strict=True)
     ]
     return np.where(two, x == high, x > middle), "feature", shown
+
+
+def _day(days: float) -> str:
+    """The date of a number of days since 1970."""
+    return str(np.datetime64(0, "D") + np.timedelta64(math.floor(days), "D"))
 
 
 def _words(texts: Mapping[str, Sequence[str]], num_nodes: int) -> tuple[Any, str, Sequence[str]]:
