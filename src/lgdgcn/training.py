@@ -160,7 +160,6 @@ def _run_alike(
 
 
 def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -> Iterator[Result]:
-    """Train in one pass."""
     members = [Member(one.settings, one.seed) for one in batch]
     states = [one.state for one in batch]
     trainer = Trainer(loader(batch, device), members, batch[0].model, states)

@@ -46,7 +46,6 @@ class Ranked:
         noise: Standard error of the score.
         epochs: How long it had been trained then.
         tried: How many candidates of the family took part.
-        loss: Its mean validation loss.
         state: Where its training on the graph's own split stands, to go on with; ``None`` if it
             was not trained on the graph.
         log: The metrics of the epochs of ``state``.
@@ -57,7 +56,6 @@ class Ranked:
     noise: float = 0.0
     epochs: int = 0
     tried: int = 1
-    loss: float = math.inf
     state: TrainState | None = field(default=None, repr=False, compare=False)
     log: tuple[Metrics, ...] = field(default=(), repr=False, compare=False)
 
@@ -321,7 +319,7 @@ def _ranking(
     rows = []
     for family in families.values():
         best = _best_of_family(family, judged)
-        row = Ranked(asked[best], best.score, 0.0, best.epochs, len(family), best.loss)
+        row = Ranked(asked[best], best.score, 0.0, best.epochs, len(family))
         if best.score is not None:
             row = replace(row, noise=_noise(best.scores, judged))
         if goes_on and best.state is not None:
