@@ -1,7 +1,6 @@
 """A search from its first trial to the winner on fresh seeds."""
 
 import os
-import signal
 import socket
 import subprocess
 from dataclasses import dataclass
@@ -181,21 +180,6 @@ def test_whoever_ends_before_a_rung_is_not_judged_there(monkeypatch):
 
 
 # Interruptions
-
-
-def test_a_stopped_search_keeps_what_is_finished_and_goes_on():
-    study, stop = new_study(), StopRequest()
-
-    def on_trial():
-        if len(finished(study)) == 5:
-            stop.signal = signal.SIGTERM
-
-    with pytest.raises(StoppedError, match="what is finished is kept, go on with --resume") as end:
-        searched(study=study, on_trial=on_trial, stop=stop)
-    assert end.value.exit_code == 143
-    assert states(study) == ["COMPLETE"] * 8 + ["FAIL"]  # a batch is four
-    searched(study=study)
-    assert states(study) == ["COMPLETE"] * 8 + ["FAIL", "COMPLETE"]
 
 
 def test_trials_of_dead_processes_of_this_machine_are_lost(found):
