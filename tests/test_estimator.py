@@ -221,7 +221,7 @@ def test_settings_are_chosen_in_a_race_and_training_goes_on_from_there(monkeypat
     monkeypatch.setattr("lgdgcn.search.choose.RUNGS", (2, 4))
     monkeypatch.setattr("lgdgcn.search.choose.KEPT", {2: 2})
     model = LGDClassifier(epochs=6, lr=0.02, budget=3).fit(toy_graph())
-    tried = candidates("", "lgdgcn", {"epochs": 6, "lr": 0.02}, variant="ours", multi_label=False)
+    tried = candidates("", "lgdgcn", {"epochs": 6, "lr": 0.02}, multi_label=False)
     assert model.trained_.settings in [candidate.settings for candidate in tried[:3]]
     assert model.choice_.tried == 3
     assert [row["epoch"] for row in model.history_] == [1, 2, 3, 4, 5, 6]
@@ -234,7 +234,7 @@ def test_settings_are_chosen_in_a_race_and_training_goes_on_from_there(monkeypat
 def test_a_race_goes_on_beyond_the_portfolio_and_a_time_limit_ends_it_with_a_word(monkeypatch):
     monkeypatch.setattr("lgdgcn.search.choose.RUNGS", (2, 4))
     monkeypatch.setattr("lgdgcn.search.choose.KEPT", {2: 2})
-    portfolio = len(candidates("", "mlp", {}, variant=None, multi_label=False))
+    portfolio = len(candidates("", "mlp", {}, multi_label=False))
     model = LGDClassifier("mlp", epochs=2, budget=portfolio + 2).fit(toy_graph())
     assert (model.choice_.tried, model.choice_.searched) == (portfolio + 2, 2)
     with pytest.warns(LGDWarning, match=r"time was over after 2 epochs"):

@@ -29,8 +29,6 @@ from lgdgcn.config import (
     check_value,
     model_and_variant,
     model_name,
-    preset,
-    with_fitting_width,
 )
 from lgdgcn.data.in_memory import (
     MASKS,
@@ -43,17 +41,16 @@ from lgdgcn.data.labels import IDENTIFIER, is_labelled
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import CheckpointError, InputError, LGDNote, LGDWarning
 from lgdgcn.messages import said_to_caller
-from lgdgcn.metrics.routing import routing_warning
+from lgdgcn.metrics.routing import factor_warnings
 from lgdgcn.models import MODELS
 from lgdgcn.nn import Disentangled
 from lgdgcn.runs.fit import SeedResult, fit
 from lgdgcn.runtime import select_device
-from lgdgcn.search.candidates import candidates, candidates_of_all
+from lgdgcn.search.candidates import candidates
 from lgdgcn.search.choose import choose
 from lgdgcn.search.families import limit_of
 from lgdgcn.search.race import Candidate
 from lgdgcn.storage import check_target, write_text
-from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.scoring import renumbered, unseen_nodes
 from lgdgcn.train.trained import MODEL, TrainedModel
 from lgdgcn.training import Epoch
@@ -294,7 +291,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
                 device,
                 seed=seed,
                 seconds=limit_of(self.time_limit, "time_limit"),
-                more=0 if self.budget in (None, "none") else int(self.budget) - len(tried),
+                budget=None if self.budget in (None, "none") else int(self.budget),
                 fixed=given,
             )
             if len(tried) > 1:
@@ -313,7 +310,10 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             self._graph, self._given_edges = graph, data.edge_index
             self._reasons: EdgeReasons | None = None
             self._set_learned()
-            self._warnings = [*self.result_.warnings, *_factor_warnings(self.trained_, graph)]
+            self._warnings = [
+                *self.result_.warnings,
+                *factor_warnings(self.trained_, self.trained_(graph)),
+            ]
             for warning in self._warnings:
                 if not warning.startswith(IDENTIFIER):  # it was said when the graph was read
                     warnings.warn(warning, LGDWarning, stacklevel=2)
@@ -339,15 +339,10 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
     def _tried(self, given: dict[str, Any], *, multi_label: bool) -> list[Candidate]:
         """What takes part in the race; a single one is trained as it is."""
-        name, variant = model_and_variant("lgdgcn" if self.model == AUTO else self.model)
-        shipped = preset("", name, variant, multi_label=multi_label)
-        if "factors" in given:
-            given = with_fitting_width(shipped, given)
-        if self.model == AUTO:
-            tried = candidates_of_all("", given, multi_label=multi_label)
-        else:
-            check_belongs(given, name, variant)
-            tried = candidates("", name, given, variant=variant, multi_label=multi_label)
+        name = None if self.model == AUTO else self.model
+        if name is not None:
+            check_belongs(given, *model_and_variant(name))
+        tried = candidates("", name, given, multi_label=multi_label)
         budget = _plain(self.budget)
         most = 1 if budget == "none" else len(tried) if budget is None else budget
         if type(most) is not int or most < 1 or (most > 1 == len(tried)):
@@ -358,8 +353,9 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         tried = tried[:most]
         if self.time_limit is not None and len(tried) == 1:
             raise InputError("time_limit ends a search, and one set of settings needs none")
-        if self.model != AUTO:
-            check_used(given, [one.settings for one in tried], name, multi_label=multi_label)
+        if name is not None:
+            every = [one.settings for one in tried]
+            check_used(given, every, tried[0].model, multi_label=multi_label)
         return tried
 
     def _on_epoch(self, report: Epoch) -> None:
@@ -629,14 +625,6 @@ def _params_of(trained: TrainedModel) -> dict[str, Any]:
         **named,
         "settings": {k: settings[k] for k in sorted(further)},
     }
-
-
-def _factor_warnings(trained: TrainedModel, graph: Data) -> list[str]:
-    """What a reader of a model's factors should know, as ``lgdgcn train`` says it."""
-    output = trained(graph)
-    factors = output.layers[-1].edge_factors if output.layers else None
-    both = routing_warning(factors, trained.settings), usage_warning(trained, output)
-    return [warning for warning in both if warning]
 
 
 def _plain(value: Any) -> Any:

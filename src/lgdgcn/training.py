@@ -10,6 +10,7 @@ import gc
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
@@ -55,23 +56,15 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Epoch:
-    """One epoch of one training.
+class Epoch(EpochReport):
+    """What a trainer reports of an epoch, and of which training.
 
     Attributes:
         training: Which.
-        metrics: Epoch, losses and validation scores by name.
-        state: Where the training stands now, without tensors.
-        finished: Whether this was its last epoch.
-        diverged: The first non-finite loss as a sentence, if any.
         snapshot: Returns where the training stands with its tensors, to be saved.
     """
 
     training: Training
-    metrics: dict[str, float | None]
-    state: TrainState
-    finished: bool
-    diverged: str | None
     snapshot: Callable[[], TrainState] = field(repr=False)
 
 
@@ -177,7 +170,12 @@ def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -
     while not trainer.finished:
         reports = trainer.epoch()
         diverged |= {one.index: one.diverged for one in reports if one.diverged is not None}
-        epochs = [_epoch(batch, trainer, report) for report in reports]
+        epochs = [
+            Epoch(
+                **vars(one), training=batch[one.index], snapshot=partial(trainer.state, one.index)
+            )
+            for one in reports
+        ]
         given_up = {id(one) for one in on_epoch(epochs) or ()}
         trainer.retire(i for i, one in enumerate(batch) if id(one) in given_up)
         over = {id(epoch.training) for epoch in epochs if epoch.finished} | given_up
@@ -198,28 +196,16 @@ def loader(trainings: Sequence[Training], device: torch.device) -> Loader:
     return NeighbourLoader(prepared_rows(graphs[0], settings), settings, device)
 
 
-def _epoch(batch: Sequence[Training], trainer: Trainer, report: EpochReport) -> Epoch:
-    index = report.index
-
-    def snapshot() -> TrainState:
-        return trainer.state(index)
-
-    return Epoch(
-        batch[index], report.metrics, report.state, report.finished, report.diverged, snapshot
-    )
-
-
 def _result(one: Training, trainer: Trainer, index: int, diverged: str | None) -> Result:
-    state = trainer.state(index)
-    error = None if diverged is None else DivergedError(diverged)
-
-    def network(weights: str = "best") -> NodeModel:
-        return trainer.model(index, weights)
-
-    def output(trained: TrainedModel) -> NodeOutput:
-        return trainer.output(index, trained)
-
-    return Result(one, trainer.graphs[index], trainer.tasks[index], state, error, network, output)
+    return Result(
+        one,
+        trainer.graphs[index],
+        trainer.tasks[index],
+        trainer.state(index),
+        None if diverged is None else DivergedError(diverged),
+        partial(trainer.model, index),
+        partial(trainer.output, index),
+    )
 
 
 def _no_network(*_: Any) -> NoReturn:

@@ -15,7 +15,7 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search import choose as module
-from lgdgcn.search.candidates import candidates, candidates_of_all
+from lgdgcn.search.candidates import candidates
 from lgdgcn.search.families import FAMILIES, budget_of, families_with, limit_of
 from lgdgcn.search.race import Candidate, Outcome, Split, Standing
 from lgdgcn.train.population import Member
@@ -107,22 +107,22 @@ def test_only_named_graphs_have_presets_of_their_own():
 
 @pytest.mark.parametrize("multi_label", [False, True])
 def test_a_few_candidates_are_of_as_many_families_as_they_can_be(multi_label):
-    every = candidates_of_all("", {}, multi_label=multi_label)
+    every = candidates("", None, {}, multi_label=multi_label)
     assert every[0].model == "lgdgcn"
     assert {one.model for one in every[: len(FAMILIES)]} == {*FAMILIES}
     for model in FAMILIES:
-        family = candidates("", model, {}, variant=None, multi_label=multi_label)
+        family = candidates("", model, {}, multi_label=multi_label)
         assert [one for one in every if one.model == model] == family
 
 
 def test_families_that_lack_a_setting_of_the_users_take_no_part():
     assert families_with({"dropout": 0.1}) == [*reversed(FAMILIES)]
     assert families_with({"factors": 3, "dropout": 0.1}) == ["lgdgcn"]
-    every = candidates_of_all("", {"alpha": 0.2}, multi_label=False)
+    every = candidates("", None, {"alpha": 0.2}, multi_label=False)
     assert {one.model for one in every} == {"appnp", "gcnii"}
     assert {one.settings.alpha for one in every} == {0.2}
     with pytest.raises(InputError, match="no model has all of the settings factors, heads"):
-        candidates_of_all("", {"factors": 2, "heads": 2}, multi_label=False)
+        candidates("", None, {"factors": 2, "heads": 2}, multi_label=False)
 
 
 @pytest.mark.parametrize(
@@ -277,11 +277,11 @@ def test_noise_is_of_nodes_or_of_splits_whichever_is_larger():
 
 def test_more_settings_than_the_portfolio_are_searched_for(graph, short, one_split):
     tried = [USELESS, replace(USELESS, hidden_channels=32)]
-    choice = choose(graph, *tried, more=5, fixed=["num_layers"])
+    choice = choose(graph, *tried, budget=7, fixed=["num_layers"])
     assert (choice.searched, choice.tried) == (5, 7)
     assert choice.best.settings.num_layers == 1
     assert choice.ranking[0].score > choose(graph, *tried).ranking[0].score
-    assert choose(graph, *tried, more=5, fixed=["num_layers"]) == choice
+    assert choose(graph, *tried, budget=7, fixed=["num_layers"]) == choice
     assert "5 of them by a search near the best" in str(choice)
 
 

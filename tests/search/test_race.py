@@ -36,7 +36,7 @@ def planted(monkeypatch):
                 score = one.settings.lr + (0.1 if one.seed == 4 else 0)
                 state = TrainState(number, number, score, 1 / number)
                 diverged = "it diverged" if one.settings.lr == 0.99 else None
-                epoch = Epoch(one, {"epoch": number}, state, False, diverged, TrainState)
+                epoch = Epoch(0, {"epoch": number}, state, False, diverged, one, TrainState)
                 given_up = on_epoch([epoch]) or ()
                 if diverged:
                     assert one in given_up

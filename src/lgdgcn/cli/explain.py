@@ -91,9 +91,10 @@ def _open(
     from lgdgcn.cli.opened import graph_of, open_factors, open_reasons, warnings_of
     from lgdgcn.edges.explain import Explainer
     from lgdgcn.edges.large_explain import LargeExplainer
+    from lgdgcn.runs.folder import Run
 
     if is_of_edges(folder):
-        return open_reasons(folder, device), {}, ([], [])
+        return open_reasons(Run.open(folder), device), {}, ([], [])
     run, whose = open_factors(folder, device)
     graph = graph_of(run)
     if graph.packed is not None:

@@ -76,13 +76,12 @@ def _page_of_nodes(
     from lgdgcn.explorer.page import to_page
     from lgdgcn.explorer.part import shown_part
     from lgdgcn.explorer.payload import check_size, payload
-    from lgdgcn.runs.finished import checked_target
     from lgdgcn.runs.folder import Run
     from lgdgcn.storage import write_text
 
     run, whose = open_factors(folder, device)
-    usual = Run.open(folder).page
-    target = checked_target(folder, out or usual, usual, run.source)
+    named = Run.open(folder)
+    target = named.target(out, named.page, run.source)
     graph = graph_of(run)
     data, note = shown_part(graph, node, hops, label)
     check_size(graph, data)
@@ -94,9 +93,9 @@ def _page_of_nodes(
             graph,
             data,
             dataset=run.source.name,
-            log=_log(run.folder),
+            log=_log(run.files.metrics),
             scores=_scores(run),
-            measures=_measures(folder, graph, progress),
+            measures=_measures(named.measures, graph, progress),
             warnings=[*notes, *run.warnings],
             others=[] if "part_nodes" in data else run.other_seeds,
             progress=progress,
@@ -113,19 +112,18 @@ def _page_of_edges(folder: Path, out: Path | None, device: str) -> tuple[Path, s
     from lgdgcn.explorer.page import to_page
     from lgdgcn.explorer.payload import check_size
     from lgdgcn.explorer.reasons import reason_payload
-    from lgdgcn.runs.finished import checked_target, source_of
     from lgdgcn.runs.folder import Run
     from lgdgcn.storage import write_text
 
-    files = Run.open(folder)
-    source = source_of(files.config)
-    target = checked_target(folder, out or files.page, files.page, source)
+    run = Run.open(folder)
+    source = run.source
+    target = run.target(out, run.page, source)
     with console.steps() as progress:
         progress("reasons")
-        explained = open_reasons(folder, device)
+        explained = open_reasons(run, device)
         check_size(None, explained.data)
         progress("layout of the graph")
-        scores = _held_back(files.result)
+        scores = _held_back(run.result)
         text = to_page(reason_payload(explained, dataset=source.name, scores=scores))
         write_text(target, text)
     return target, text
@@ -145,10 +143,7 @@ def _held_back(result: Path) -> dict[str, float | None]:
         return {}  # the reasons need no scores to be shown
 
 
-def _log(folder: Path) -> list[str]:
-    from lgdgcn.runs.folder import Run
-
-    file = Run.open(folder).metrics
+def _log(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
 
 
@@ -169,15 +164,13 @@ def _scores(run: "FinishedRun") -> dict[str, float | None]:
 
 
 def _measures(
-    folder: Path, graph: "GraphView", progress: Callable[[str], None]
+    file: Path, graph: "GraphView", progress: Callable[[str], None]
 ) -> list[dict[str, Any]]:
     """The rows that ``lgdgcn measure`` has written, or else new ones."""
     from lgdgcn.explorer.payload import MOST_NODES
     from lgdgcn.metrics.controls import measure
     from lgdgcn.metrics.sampled import Sample
-    from lgdgcn.runs.folder import Run
 
-    file = Run.open(folder).measures
     if file.is_file():
         try:
             rows = json.loads(file.read_text(encoding="utf-8"))

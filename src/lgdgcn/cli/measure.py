@@ -40,14 +40,13 @@ def measure(
     from lgdgcn.cli.opened import graph_of, open_factors, warnings_of
     from lgdgcn.metrics import controls
     from lgdgcn.metrics.sampled import Sample
-    from lgdgcn.runs.finished import checked_target
     from lgdgcn.runs.folder import Run
     from lgdgcn.storage import write_json
     from lgdgcn.train.checks import usage_warning
 
     opened, whose = open_factors(run, device)
-    usual = Run.open(run).measures
-    target = checked_target(run, out or usual, usual, opened.source)
+    named = Run.open(run)
+    target = named.target(out, named.measures, opened.source)
     graph, note = graph_of(opened), None
     with console.steps() as progress:
         progress("measures")

@@ -17,7 +17,7 @@ from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.rows import mapped_graph
 from lgdgcn.large.view import GraphView
 from lgdgcn.metrics.routing import routing_warning, told_of_training
-from lgdgcn.runs.finished import FinishedRun, open_run, source_of, told_before
+from lgdgcn.runs.finished import FinishedRun, open_run, told_before
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
 
@@ -38,7 +38,7 @@ def open_factors(folder: Path, device: str) -> tuple[FinishedRun, str | None]:
     if run is named:
         return run, None
     ours, winner = told(run.result), told(named.result)
-    return run, f"factors are those of {ours}, in {run.folder}; {winner} predicts labels"
+    return run, f"factors are those of {ours}, in {run.files.path}; {winner} predicts labels"
 
 
 def graph_of(run: FinishedRun) -> GraphView:
@@ -71,7 +71,7 @@ def large_graph(run: FinishedRun, source: GraphSource | None = None) -> GraphVie
         if fits:
             return None
         raise InputError(
-            f"{source.dataset} does not fit into memory, and the model of {run.folder} needs "
+            f"{source.dataset} does not fit into memory, and the model of {run.files.path} needs "
             "all nodes at once; train one in batches (--batch-size)"
         ) from None
     packed.check_text()
@@ -87,25 +87,24 @@ def large_graph(run: FinishedRun, source: GraphSource | None = None) -> GraphVie
     return graph
 
 
-def read_reasons(folder: Path, device: str) -> tuple[Data, "EdgeReasons"]:
+def read_reasons(run: Run, device: str) -> tuple[Data, "EdgeReasons"]:
     """The graph of a run of ``--task edges``, and the reasons of its edges."""
     from lgdgcn.edges.of_graph import check_edges_device, load_edges
     from lgdgcn.edges.store import load_reasons
 
     check_edges_device(device)
-    run = Run.open(folder)
     with told_before():
-        data = load_edges(source_of(run.config))
+        data = load_edges(run.source)
     return data, load_reasons(run.reasons, data)
 
 
-def open_reasons(folder: Path, device: str) -> "ReasonExplainer":
+def open_reasons(run: Run, device: str) -> "ReasonExplainer":
     """What a run of ``--task edges`` has found, beside its graph."""
     from lgdgcn.edges.explain_reasons import ReasonExplainer
     from lgdgcn.edges.store import load_stability
 
-    data, reasons = read_reasons(folder, device)
-    return ReasonExplainer(data, reasons, *load_stability(Run.open(folder).reasons))
+    data, reasons = read_reasons(run, device)
+    return ReasonExplainer(data, reasons, *load_stability(run.reasons))
 
 
 def warnings_of(

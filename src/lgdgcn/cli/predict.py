@@ -98,11 +98,11 @@ def _predict_nodes(
     from lgdgcn.cli.tables import CSV, PARQUET, has_parquet, require_parquet, write_table
     from lgdgcn.large.view import GraphView
     from lgdgcn.runs.finished import open_run
-    from lgdgcn.runs.folder import Run
 
     if out is not None and out.suffix == PARQUET:
         require_parquet()
-    run, files = open_run(folder, device), Run.open(folder)
+    run = open_run(folder, device)
+    files = run.files
     source = run.source if other is None else run.source.elsewhere(other)
     graph = large_graph(run, source)
     if out is None:
@@ -110,9 +110,9 @@ def _predict_nodes(
         out = files.predictions.with_suffix(PARQUET if is_many and has_parquet() else CSV)
     suffix = PARQUET if out.suffix == PARQUET else CSV
     edge_file = out.with_name(f"{out.stem}-edges{suffix}") if edges else None
-    run.target(out, files.predictions.with_suffix(suffix), graph=source)
+    files.target(out, files.predictions.with_suffix(suffix), graph=source)
     if edge_file is not None:
-        run.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
+        files.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
     graph = graph or GraphView.in_memory(run.trained, _read(run, source))
     if edge_file is not None and graph.edge_factors is None:
         raise InputError("--edges: only lgdgcn and disengcn know the factors of an edge")
@@ -211,14 +211,13 @@ def _predict_reasons(
     """Write every edge of a run of ``--task edges`` once; returns what was written."""
     from lgdgcn.cli.opened import read_reasons
     from lgdgcn.cli.tables import PARQUET, reason_columns, require_parquet, write_table
-    from lgdgcn.runs.finished import checked_target, source_of
     from lgdgcn.runs.folder import Run
 
     if out is not None and out.suffix == PARQUET:
         require_parquet()
-    usual = Run.open(folder).edge_predictions
-    target = checked_target(folder, out or usual, usual, source_of(Run.open(folder).config))
-    data, reasons = read_reasons(folder, device)
+    run = Run.open(folder)
+    target = run.target(out, run.edge_predictions)
+    data, reasons = read_reasons(run, device)
     count = write_table(target, [reason_columns(data, reasons, probabilities)])
     console.say(f"{count} edges: {target}")
     return {"edges": count, "edge_file": str(target), "warnings": []}

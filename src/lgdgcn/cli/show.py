@@ -24,7 +24,6 @@ def show(run: Run, as_json: Json = False) -> None:
     from lgdgcn.cli.train_edges import print_reasons
     from lgdgcn.cli.train_table import print_results
     from lgdgcn.runs.files import read_config, read_result
-    from lgdgcn.runs.finished import source_of
     from lgdgcn.runs.folder import Run
 
     files = Run.open(run)
@@ -34,7 +33,7 @@ def show(run: Run, as_json: Json = False) -> None:
             f"{run} is not finished: go on with lgdgcn train {config['run']['dataset']} --resume "
             f"--out {run}, and the options that it was begun with"
         )
-    source = source_of(files.config)
+    source = files.source
     read = {key: value for key, value in config["run"].items() if key != "model"}
     console.say(", ".join(f"{key} {_words(value)}" for key, value in read.items()))
     try:

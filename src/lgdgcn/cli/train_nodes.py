@@ -35,7 +35,7 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.large.rows import rows_scaling
 from lgdgcn.metrics import headline
-from lgdgcn.metrics.routing import routing_warning
+from lgdgcn.metrics.routing import factor_warnings
 from lgdgcn.models import NodeOutput
 from lgdgcn.runs.checkpoint import Checkpoint, check_same
 from lgdgcn.runs.files import read_config
@@ -43,11 +43,10 @@ from lgdgcn.runs.finished import finished_result
 from lgdgcn.runs.fit import fit, summary
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import StopRequest, keep_freed_memory, set_threads, stop_on_signals
-from lgdgcn.search.candidates import candidates, candidates_of_all
+from lgdgcn.search.candidates import candidates
 from lgdgcn.search.choose import Choice, Ranked, choose
 from lgdgcn.search.factors import FOUND
 from lgdgcn.search.race import Candidate
-from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.ranks import Ranks, rank_timeout
 from lgdgcn.train.task import choose_metric
 from lgdgcn.train.trained import TrainedModel
@@ -177,13 +176,7 @@ class _Command:
         """The candidates of the run that can be trained here, as many as the budget has."""
         asked, data = self.asked, self.data
         graph, multi_label = asked.source.preset_name, data.y.dim() == 2
-        if asked.model is None:
-            every = candidates_of_all(graph, self.settings, multi_label=multi_label)
-        else:
-            model, variant = model_and_variant(asked.model)
-            every = candidates(
-                graph, model, self.settings, variant=variant, multi_label=multi_label
-            )
+        every = candidates(graph, asked.model, self.settings, multi_label=multi_label)
         if asked.budget and len(every) == 1:
             raise InputError(
                 f"--budget {asked.budget} has nothing to choose from, as {asked.model} has one "
@@ -225,10 +218,9 @@ class _Command:
         planned: list[Planned] = []
         multi_label = self.data.y.dim() == 2
         for name, run in beside.items():
-            model, variant = _compared_as(source.preset_name, name, multi_label)
-            every = candidates(
-                source.preset_name, model, shared, variant=variant, multi_label=multi_label
-            )[: self._most]
+            model = _compared_as(source.preset_name, name, multi_label)
+            every = candidates(source.preset_name, model, shared, multi_label=multi_label)
+            every = every[: self._most]
             if every in (tried, *(one.candidates for one in planned)):
                 console.say(f"--compare {name}: the same is trained already, so not again")
             else:
@@ -275,10 +267,16 @@ class _Command:
         seconds = self.asked.seconds
         if Ranks.current().size > 1:  # the others wait for the choice
             seconds = min(seconds or math.inf, rank_timeout() / 2)
-        more = max(0, (self.asked.budget or 0) - len(tried)) if len(tried) > 1 else 0
-        options: Result = {"seed": self.asked.seeds[0], "seconds": seconds, "stop": self.stop}
-        options["fixed"] = self.settings
-        choice = choose(tried, self.data, self.device, more=more, **options)
+        choice = choose(
+            tried,
+            self.data,
+            self.device,
+            seed=self.asked.seeds[0],
+            seconds=seconds,
+            stop=self.stop,
+            budget=self.asked.budget,
+            fixed=self.settings,
+        )
         if choice.factors is not None:
             console.say(str(choice.factors))
         if len(tried) > 1:
@@ -356,9 +354,7 @@ class _Command:
             **found,
             "model_sha256": tensor_file.digest(run.model),
         }
-        edge_factors = output.layers[-1].edge_factors if output.layers else None
-        both = (routing_warning(edge_factors, settings), usage_warning(trained, output))
-        result["warnings"] += [warning for warning in both if warning]
+        result["warnings"] += factor_warnings(trained, output)
         run.write_result(result)
         Checkpoint(run.checkpoint).remove()
         return result
@@ -395,18 +391,15 @@ def _refuse_to_replace(config: Path, run: Run) -> None:
         )
 
 
-def _compared_as(graph: str, name: str, multi_label: bool) -> tuple[str, str | None]:
-    """The model and the variant whose preset stands beside the run.
+def _compared_as(graph: str, name: str, multi_label: bool) -> str:
+    """The model whose preset stands beside the run.
 
-    Models with readings have presets for the paper's or for the released one; without a name for it
-    that is taken which has one for this graph.
+    Without a word on which reading of DisenGCN is meant, it is that with a preset for this graph.
     """
-    model, variant = model_and_variant(name)
-    if model == "disengcn" and name == model:
-        for one in ("paper", "released"):
-            if preset(graph, model, one, multi_label=multi_label):
-                return model, one
-    return model, variant
+    if name != "disengcn" or preset(graph, name, "paper", multi_label=multi_label):
+        return name
+    has_released = preset(graph, name, "released", multi_label=multi_label)
+    return f"{name}-released" if has_released else name
 
 
 def default_folder(graph: str, model: str, *, resume: bool = False) -> Path:

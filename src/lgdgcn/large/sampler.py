@@ -51,6 +51,7 @@ T = TypeVar("T")
 _LEAST_RATE = 0.2  # weight of a step in the running means of the edge loss
 _LOSS_EDGES = 4  # of so many neighbours that are drawn for a seed, one edge is evidence
 _EVALUATED = 4096  # nodes that are scored at once, at most
+_READY = 2  # batches that may lie ready
 
 
 class NeighbourLoader(Loader):
@@ -381,7 +382,6 @@ _last_shuffled = lru_cache(maxsize=1)(_shuffled)
 def prefetch(
     make: Sequence[Callable[[], T]],
     device: torch.device = torch.device("cpu"),  # noqa: B008 - it cannot be changed
-    depth: int = 2,
 ) -> Generator[T, None, None]:
     """Call functions in a thread, a few of them ahead of what is asked for.
 
@@ -391,9 +391,8 @@ def prefetch(
     Args:
         make: Each returns a tuple with tensors, or anything else.
         device: Where its tensors are.
-        depth: Results that may lie ready.
     """
-    ready: Queue[tuple[T | None, BaseException | None]] = Queue(maxsize=depth)
+    ready: Queue[tuple[T | None, BaseException | None]] = Queue(maxsize=_READY)
     over = Event()
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 

@@ -7,8 +7,11 @@ from torch import Tensor
 
 from lgdgcn.config import Settings
 from lgdgcn.metrics.attribution import routing_entropy
+from lgdgcn.models import NodeOutput
+from lgdgcn.train.checks import usage_warning
+from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["routing_warning", "told_of_training"]
+__all__ = ["factor_warnings", "routing_warning", "told_of_training"]
 
 _ROUTING = "routing entropy is"  # begins the one sentence
 _ONE_FACTOR = "one factor is the likeliest of"  # and this the other
@@ -64,6 +67,18 @@ def routing_warning(edge_factors: Tensor | None, settings: Settings) -> str | No
         f"{_ONE_FACTOR} {known} edges, so factors do not say why an edge is there; "
         "try lgdgcn train GRAPH --task edges"
     )
+
+
+def factor_warnings(trained: TrainedModel, output: NodeOutput) -> list[str]:
+    """What a reader of a model's factors should know, a sentence each.
+
+    Args:
+        trained: The model.
+        output: What its network says of a graph.
+    """
+    edge_factors = output.layers[-1].edge_factors if output.layers else None
+    both = routing_warning(edge_factors, trained.settings), usage_warning(trained, output)
+    return [warning for warning in both if warning]
 
 
 def told_of_training(warnings: Sequence[str]) -> list[str]:

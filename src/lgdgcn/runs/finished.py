@@ -1,6 +1,5 @@
 """Runs read back: model, graph and results, which are seen to belong together."""
 
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,6 @@ from torch_geometric.data import Data
 
 from lgdgcn import tensor_file
 from lgdgcn.data.labels import IDENTIFIER
-from lgdgcn.data.packed import is_packed
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, InputError, LGDNote, LGDWarning
@@ -23,16 +21,13 @@ from lgdgcn.runs.checkpoint import Checkpoint, differences
 from lgdgcn.runs.files import no_run, read_config, read_result
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import select_device, set_threads
-from lgdgcn.storage import check_target, plain_file
 from lgdgcn.train.trained import MODEL, TrainedModel
 
 __all__ = [
     "FinishedRun",
-    "checked_target",
     "finished_result",
     "lost_to",
     "open_run",
-    "source_of",
     "told_before",
 ]
 
@@ -52,19 +47,14 @@ class FinishedRun:
     """What ``lgdgcn train`` has left behind.
 
     Attributes:
-        folder: The run folder.
+        files: Where its files lie.
         source: The graph it was trained on.
         trained: The model of the seed that did best on validation.
     """
 
-    folder: Path
+    files: Run
     source: GraphSource
     trained: TrainedModel
-
-    @property
-    def files(self) -> Run:
-        """Where its files lie."""
-        return Run.open(self.folder)
 
     @property
     def _device(self) -> torch.device:
@@ -102,7 +92,7 @@ class FinishedRun:
         kept = f"seed {self.best_run['seed']}: "
         found = [text.removeprefix(kept) for text in said]
         found = [text for text in found if not re.match(r"seed [0-9]+: ", text)]
-        lost = lost_to(self.result, self.folder)
+        lost = lost_to(self.result, self.files.path)
         return [*found, lost] if lost else found
 
     @cached_property
@@ -117,7 +107,7 @@ class FinishedRun:
     def check_same(self, data: Data) -> None:
         """Say so if a graph is not what the model was trained on."""
         if self.best_run["data"] != fingerprint(data):
-            text = f"the data have changed since the run in {self.folder} was trained: "
+            text = f"the data have changed since the run in {self.files.path} was trained: "
             text += "what follows is of the model that was trained before"
             warnings.warn(text, LGDWarning, stacklevel=3)
 
@@ -127,42 +117,6 @@ class FinishedRun:
         if self.trained.model.num_factors or not beside.model.is_file():
             return self
         return open_run(beside.path, str(self._device))
-
-    def target(self, out: Path, own: Path | None, graph: GraphSource | None = None) -> Path:
-        """Check a file that a command on this run writes; see :func:`checked_target`."""
-        return checked_target(self.folder, out, own, graph or self.source)
-
-
-def checked_target(run: Path, out: Path, own: Path | None, graph: GraphSource) -> Path:
-    """Check a file that a command on a run writes.
-
-    Args:
-        run: The run folder.
-        out: The file.
-        own: The file of this run that the command makes, and may replace.
-        graph: The graph that is read.
-    """
-    for file in (out, Path(os.path.realpath(out))):
-        if own is not None and file.name == own.name and Run.open(run).owns(file):
-            plain_file(file)
-        elif _is_of_a_run(file):
-            raise InputError(f"--out {out} is a file of a run; choose another name")
-        if graph.is_folder and _is_of_a_graph(file, Path(graph.dataset)):
-            raise InputError(f"--out {out} is a file of the graph; choose another name")
-    return check_target(out)
-
-
-def _is_of_a_run(file: Path) -> bool:
-    run = Run.open(file.parent)
-    try:
-        return run.owns(file) and bool(read_config(run.config))
-    except InputError:  # not a run
-        return False
-
-
-def _is_of_a_graph(file: Path, folder: Path) -> bool:
-    table = file.name.partition(".")[0] in ("nodes", "edges") or is_packed(folder)
-    return table and os.path.realpath(file.parent) == os.path.realpath(folder)
 
 
 def open_run(folder: Path, device: str) -> FinishedRun:
@@ -183,19 +137,11 @@ def open_run(folder: Path, device: str) -> FinishedRun:
         )
     if not files.model.is_file():
         raise InputError(no_run(folder))
-    source = source_of(files.config)
+    source = files.source
     set_threads()
     trained = TrainedModel.load(files.model, select_device(device))
     _check_is_of_result(files)
-    return FinishedRun(folder, source, trained)
-
-
-def source_of(config: Path) -> GraphSource:
-    """The graph that a run's ``config.toml`` names."""
-    run = read_config(config)["run"]
-    options = {key: run.get(key) for key in ("root", "features", "label", "id")}
-    ignore = tuple(run.get("ignore", []))
-    return GraphSource(run["dataset"], split=run["split"], ignore=ignore, **options)
+    return FinishedRun(files, source, trained)
 
 
 def lost_to(result: Mapping[str, Any], folder: Path) -> str | None:

@@ -23,6 +23,8 @@ from typing import Any, Self
 from filelock import FileLock, Timeout
 
 from lgdgcn import storage
+from lgdgcn.data.packed import is_packed
+from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
 from lgdgcn.runs.files import read_config
 
@@ -118,6 +120,32 @@ class Run:
     def is_finished(self) -> bool:
         """Whether nothing is left to do, not even a checkpoint to remove."""
         return self.result.exists() and not self.checkpoint.exists()
+
+    @property
+    def source(self) -> GraphSource:
+        """The graph that ``config.toml`` names."""
+        run = read_config(self.config)["run"]
+        options = {key: run.get(key) for key in ("root", "features", "label", "id")}
+        ignore = tuple(run.get("ignore", []))
+        return GraphSource(run["dataset"], split=run["split"], ignore=ignore, **options)
+
+    def target(self, out: Path | None, usual: Path, graph: GraphSource | None = None) -> Path:
+        """Return the file that a command on this run writes, once it is known to be none of ours.
+
+        Args:
+            out: What a user names, if anything.
+            usual: The file of this run that the command makes, and may replace.
+            graph: The graph that is read; by default that of the run.
+        """
+        out, graph = out or usual, graph or self.source
+        for file in (out, Path(os.path.realpath(out))):
+            if file.name == usual.name and self.owns(file):
+                storage.plain_file(file)
+            elif _is_of_a_run(file):
+                raise InputError(f"--out {out} is a file of a run; choose another name")
+            if graph.is_folder and _is_of_a_graph(file, Path(graph.dataset)):
+                raise InputError(f"--out {out} is a file of the graph; choose another name")
+        return storage.check_target(out)
 
     # Entry
 
@@ -253,6 +281,19 @@ class Run:
         """Write ``result.json``; a metric that does not exist is ``null``, never NaN."""
         storage.plain_file(self.result)
         storage.write_json(self.result, result)
+
+
+def _is_of_a_run(file: Path) -> bool:
+    run = Run.open(file.parent)
+    try:
+        return run.owns(file) and bool(read_config(run.config))
+    except InputError:  # not a run
+        return False
+
+
+def _is_of_a_graph(file: Path, folder: Path) -> bool:
+    table = file.name.partition(".")[0] in ("nodes", "edges") or is_packed(folder)
+    return table and os.path.realpath(file.parent) == os.path.realpath(folder)
 
 
 @contextmanager

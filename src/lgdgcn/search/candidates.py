@@ -9,6 +9,7 @@ from lgdgcn.config import (
     check_width,
     default_variant,
     has_own_preset,
+    model_and_variant,
     portfolio,
     preset,
     resolve,
@@ -17,21 +18,31 @@ from lgdgcn.config import (
 from lgdgcn.search.families import families_with
 from lgdgcn.search.race import Candidate
 
-__all__ = ["candidates", "candidates_of_all"]
+__all__ = ["candidates"]
 
 
 def candidates(
-    graph: str, model: str, own: dict[str, Any], *, variant: str | None, multi_label: bool
+    graph: str, name: str | None, own: dict[str, Any], *, multi_label: bool
 ) -> list[Candidate]:
     """What to try of a model: the settings of the graph where it has some, else a portfolio.
 
+    Of all families it is the first of each, ours before the others, then the second: so a part of
+    the list is of as many families as it can be.
+
     Args:
         graph: Name that presets go by.
-        model: The model.
+        name: The model, as ``--model`` has it; ``None`` for every family that has all settings of
+            ``own``.
         own: What the user gives; all candidates have it.
-        variant: Of the model, where it has any.
         multi_label: Whether nodes have sets of labels.
     """
+    if name is None:
+        models = families_with(own)
+        rounds = zip_longest(
+            *(candidates(graph, model, own, multi_label=multi_label) for model in models)
+        )
+        return [one for turn in rounds for one in turn if one is not None]
+    model, variant = model_and_variant(name)
     used = variant or default_variant(model)
     shipped = preset(graph, model, used, multi_label=multi_label)
     if belongs("factors", model):
@@ -46,21 +57,3 @@ def candidates(
             check_width(settings)
     # what the user gives may make some the same
     return [Candidate(model, settings) for settings in dict.fromkeys(found)]
-
-
-def candidates_of_all(graph: str, own: dict[str, Any], *, multi_label: bool) -> list[Candidate]:
-    """What to try of every family: the first of each, ours before the others, then the second.
-
-    So a part of the list is of as many families as it can be.
-
-    Args:
-        graph: Name that presets go by.
-        own: What the user gives; only families take part that have all of these settings.
-        multi_label: Whether nodes have sets of labels.
-    """
-    models = families_with(own)
-    pools = [
-        candidates(graph, model, own, variant=None, multi_label=multi_label) for model in models
-    ]
-    rounds = zip_longest(*pools)
-    return [one for turn in rounds for one in turn if one is not None]

@@ -7,7 +7,6 @@ gets a :class:`Choice`: ``lgdgcn train``, :class:`~lgdgcn.LGDClassifier`, ``lgdg
 import math
 import time
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any
@@ -17,11 +16,10 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import AUTO, Settings, belongs, model_name, resolve
 from lgdgcn.errors import InputError
-from lgdgcn.progress import long_work
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search.factors import FOUND, FoundFactors, find_factors
 from lgdgcn.search.families import FAMILIES
-from lgdgcn.search.race import Candidate, Metrics, Outcome, Split, Standing, race
+from lgdgcn.search.race import Candidate, Metrics, Outcome, Split, Standing, followed, race
 from lgdgcn.search.sample import (
     is_for_graph,
     is_searched_by_sample,
@@ -30,7 +28,6 @@ from lgdgcn.search.sample import (
 )
 from lgdgcn.train.population import TrainState
 from lgdgcn.train.task import choose_metric
-from lgdgcn.training import Epoch, OnEpoch
 
 __all__ = ["RUNGS", "Choice", "Ranked", "choose"]
 
@@ -167,7 +164,7 @@ def choose(
     seed: int = 0,
     seconds: float | None = None,
     stop: StopRequest | None = None,
-    more: int = 0,
+    budget: int | None = None,
     fixed: Collection[str] = (),
 ) -> Choice:
     """Race candidates on validation, and choose; labels of test nodes have no say in it.
@@ -189,7 +186,8 @@ def choose(
         seed: Of the training on the graph's own split; others have the next ones.
         seconds: Time limit; the choice then depends on the machine, if ``early`` says so.
         stop: Becomes true when a signal asks to stop.
-        more: Settings to try beyond the candidates, of the family that has won: Optuna searches on.
+        budget: How many settings to try; of those beyond several candidates, which are of the
+            family that has won, Optuna searches on.
         fixed: Names of settings that stay as they are in this.
 
     Raises:
@@ -214,13 +212,15 @@ def choose(
 
     def raced(some: Sequence[Candidate]) -> Outcome:
         left = None if seconds is None else end - time.monotonic()
-        with _followed(len(some), len(splits), stop) as follow:
+        planned = _planned(len(some)) * len(splits)
+        with followed("trying settings", planned, stop) as follow:
             return race(some, splits, RUNGS, _keep, device, on_epoch=follow, seconds=left)
 
     outcome = raced(tried)
     asked = dict(zip(outcome.standings, usable, strict=True))
     ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
-    if more and not outcome.early:
+    more = (budget or 0) - len(candidates)
+    if more > 0 and not outcome.early:
         from lgdgcn.search.beyond import search_on  # with Optuna, which is slow to import
 
         best, is_set = ranking[0].candidate, data.y.dim() == 2
@@ -270,24 +270,13 @@ def _untried(candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
     return tuple(Ranked(family[0], tried=len(family)) for family in families.values())
 
 
-@contextmanager
-def _followed(candidates: int, splits: int, stop: StopRequest | None) -> Iterator[OnEpoch]:
-    """Show how far a race is, and stop where a signal asks for it."""
-    planned, before = 0, 0
+def _planned(candidates: int) -> int:
+    """How many epochs a race of so many candidates has, on one split, if none stops early."""
+    epochs, before = 0, 0
     for rung in RUNGS:
-        planned += (rung - before) * candidates * splits
+        epochs += (rung - before) * candidates
         candidates, before = min(candidates, KEPT.get(rung, 1)), rung
-    done = 0
-    with long_work("trying settings", "epochs") as advance:
-
-        def follow(epochs: Sequence[Epoch]) -> None:
-            nonlocal done
-            done += len(epochs)
-            advance(done, min(1.0, done / planned))
-            if stop:
-                stop.check("stopped while trying settings")
-
-        yield follow
+    return epochs
 
 
 def _keep(standings: Sequence[Standing], rung: int) -> list[Standing]:

@@ -17,8 +17,9 @@ from lgdgcn.models import MODELS, ClassUnitGCN, settings_of
 from lgdgcn.nn import ClassUnitConv, label_groups, number_of_groups
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import StopRequest
+from lgdgcn.search.race import followed
 from lgdgcn.train.task import Task
-from lgdgcn.training import Epoch, Result, Training, run
+from lgdgcn.training import Result, Training, run
 
 __all__ = [
     "FOUND",
@@ -155,20 +156,12 @@ def _best_on_held_out_edges(
     graph = _without_edges(data, kept, held)
     blocks = _in_blocks(held)
     losses = []
-    done, planned = 0, len(tried) * RESTARTS * settings.epochs
+    planned = len(tried) * RESTARTS * settings.epochs
     with (
-        long_work("finding the number of factors", "epochs") as advance,
+        followed("finding the number of factors", planned, stop) as follow,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", LGDWarning)  # the training itself says them again
-
-        def follow(epochs: Sequence[Epoch]) -> None:
-            nonlocal done
-            done += len(epochs)
-            advance(done, min(1.0, done / planned))
-            if stop:
-                stop.check("stopped while finding the number of factors")
-
         for one in tried:
             settings = _with_sizes(settings, one)
             restarts = [

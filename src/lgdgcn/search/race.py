@@ -8,7 +8,8 @@ end a race early. :func:`lgdgcn.search.choose.choose` decides what takes part an
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import NamedTuple
@@ -17,10 +18,12 @@ import torch
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
+from lgdgcn.progress import long_work
+from lgdgcn.runtime import StopRequest
 from lgdgcn.train.population import TrainState
 from lgdgcn.training import Epoch, OnEpoch, Training, run
 
-__all__ = ["Candidate", "Metrics", "Outcome", "Split", "Standing", "race"]
+__all__ = ["Candidate", "Metrics", "Outcome", "Split", "Standing", "followed", "race"]
 
 Metrics = dict[str, float | None]
 
@@ -150,6 +153,22 @@ def race(
         if rung != rungs[-1]:
             going = list(keep(last, rung))
     return Outcome(standings, last, False)
+
+
+@contextmanager
+def followed(what: str, planned: int, stop: StopRequest | None) -> Iterator[OnEpoch]:
+    """Show how many of the planned epochs are trained, and stop where a signal asks for it."""
+    done = 0
+    with long_work(what, "epochs") as advance:
+
+        def follow(epochs: Sequence[Epoch]) -> None:
+            nonlocal done
+            done += len(epochs)
+            advance(done, min(1.0, done / planned))
+            if stop:
+                stop.check(f"stopped while {what}")
+
+        yield follow
 
 
 def _train(

@@ -72,9 +72,9 @@ def search_sample(graph: Data, seed: int = 0, most: int | None = None) -> Data:
         attach_edge_weights(graph)
     rows = GraphRows.of(graph)
     split = ("train_mask", "val_mask")
-    most = min(_LABELLED, MOST_NODES // 4)
-    first = torch.cat([some_of(nodes_of(graph[name]), most, seed).long() for name in split])
-    nodes = linked_sample(rows, MOST_NODES, seed, first)
+    labelled = min(_LABELLED, most // 4)
+    first = torch.cat([some_of(nodes_of(graph[name]), labelled, seed).long() for name in split])
+    nodes = linked_sample(rows, most, seed, first)
     edge_index, entry = induced_edges(rows, nodes)
     masks = {name: graph[name][nodes] for name in split}
     sample = Data(x=rows.features(nodes), edge_index=edge_index, classes=graph.classes, **masks)

@@ -89,12 +89,12 @@ class TrainState:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """One epoch of one member.
+    """One epoch of one training.
 
     Attributes:
-        index: Of the member in the trainer's list.
+        index: Of the training among those of its pass.
         metrics: Epoch, losses and validation scores by name.
-        state: Where the member stands now, without tensors.
+        state: Where the training stands now, without tensors.
         finished: Whether this was its last epoch.
         diverged: The first non-finite loss as a sentence, if any.
     """
@@ -103,7 +103,7 @@ class EpochReport:
     metrics: dict[str, float | None]
     state: TrainState
     finished: bool
-    diverged: str | None = None
+    diverged: str | None
 
 
 class Population:
