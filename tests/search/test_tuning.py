@@ -72,6 +72,7 @@ def test_a_score_is_the_best_mean_of_ten_epochs():
     assert smoothed(log[:2], "accuracy") == pytest.approx(0.45)  # stopped early
 
 
+@pytest.mark.usefixtures("few_finalists")
 def test_the_best_settings_are_found():
     """Nobody can learn with a rate of 1e-6: the search has to end at the other one."""
     problem = problem_of({"lr": {"choices": [1e-6, 0.1]}}, epochs=60)
