@@ -69,7 +69,8 @@ def test_training_alone_says_it(case, quick_measures, tmp_path):
 
 def test_of_several_seeds_only_what_is_said_of_the_kept_one(tmp_path):
     graph, run = write_classes(tmp_path / "graph", "nothing"), tmp_path / "run"
-    assert train(run, "--set", "lr=1e-9", "--seeds", 3, graph=graph, epochs=12).code == 0
+    settings = ["--set", "lr=1e-9", "--set", "factors=1", "--seeds", 3]
+    assert train(run, *settings, graph=graph, epochs=12).code == 0
     result = result_of(run)
     kept = max(result["runs"], key=lambda one: one["val"])["seed"]
     told = [text.removeprefix(f"seed {kept}: ") for text in result["warnings"]]
