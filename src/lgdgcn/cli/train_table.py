@@ -116,7 +116,7 @@ def _print_ranking(result: Result) -> None:
     metric = METRICS.get(search["metric"], search["metric"])
     title = f"Race on validation, {metric} in %{splits}, ± standard error"
     console.table(title, ["model", "validation", "epochs", "settings\ntried"], rows)
-    judged = [row for row in result["ranking"] if "validation" in row]
+    judged = [row for row in result["ranking"] if row.get("validation") is not None]
     if better := [row for row in judged[1:] if row["validation"] > judged[0]["validation"]]:
         names = " and ".join(_told_name(row["model"]) for row in better)
         console.say(
