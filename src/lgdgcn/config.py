@@ -508,6 +508,11 @@ class Settings:
         """How features are scaled, by whichever setting says it."""
         return "rows" if self.normalize_features and self.scaling == "none" else self.scaling
 
+    @property
+    def architecture(self) -> dict[str, Any]:
+        """The settings that trainings of one pass have in common: all but per-member ones."""
+        return {k: v for k, v in self.as_dict().items() if k not in PER_MEMBER_SETTINGS}
+
     def as_dict(self) -> dict[str, Any]:
         """Return the settings by name."""
         return dataclasses.asdict(self)

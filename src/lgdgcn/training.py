@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import PER_MEMBER_SETTINGS, Settings
+from lgdgcn.config import Settings
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import DivergedError, InputError, LGDError
 from lgdgcn.large.rows import prepared_rows
@@ -30,7 +30,7 @@ from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
 
-__all__ = ["Epoch", "Result", "Training", "architecture", "run"]
+__all__ = ["Epoch", "Result", "Training", "run"]
 
 
 @dataclass(eq=False)
@@ -113,17 +113,16 @@ def run(
     alike: dict[Hashable, list[Training]] = {}
     scalings: dict[int, str] = {}  # by the features, which splits of one graph share
     for one in trainings:
-        alike.setdefault((architecture(one), _scaled_by(one, scalings)), []).append(one)
+        alike.setdefault((_architecture(one), _scaled_by(one, scalings)), []).append(one)
     for together in sorted(alike.values(), key=len, reverse=True):
         yield from _run_alike(together, device, on_epoch)
 
 
-def architecture(training: Training) -> Hashable:
+def _architecture(training: Training) -> Hashable:
     """What trainings have in common that can be made in one pass."""
     if training.settings.batch_size:
         return id(training)
-    shared = {k: v for k, v in training.settings.as_dict().items() if k not in PER_MEMBER_SETTINGS}
-    return training.model, repr(shared)
+    return training.model, repr(training.settings.architecture)
 
 
 def _run_alike(
@@ -161,7 +160,6 @@ def _run_alike(
 
 
 def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -> Iterator[Result]:
-    """Train in one pass."""
     members = [Member(one.settings, one.seed) for one in batch]
     states = [one.state for one in batch]
     trainer = Trainer(loader(batch, device), members, batch[0].model, states)

@@ -40,10 +40,12 @@ def test_what_is_no_graph(dataset, words):
         GraphSource(dataset).load()
 
 
-def test_a_folder_has_its_own_split(tmp_path):
-    graph = write_graph(tmp_path / "graph")
-    with pytest.raises(InputError, match="split column"):
-        GraphSource(str(graph), split="random").load()
+def test_a_random_split_of_a_folder_is_drawn_anew_for_every_seed(tmp_path):
+    source = GraphSource(str(write_graph(tmp_path / "graph")), split="random")
+    first, again, other = (source.load(seed).train_mask for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert first.sum() == other.sum()
 
 
 def test_a_folder_is_described(tmp_path):

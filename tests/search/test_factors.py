@@ -17,12 +17,14 @@ from lgdgcn.data.validate import canonical, with_features
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search import factors as auto_factors
+from lgdgcn.search.choose import choose
 from lgdgcn.search.factors import (
     fewest_within_one_error,
     find_factors,
     hold_back_edges,
     least_factors,
 )
+from lgdgcn.search.race import Candidate
 from lgdgcn.training import run
 
 CPU = torch.device("cpu")
@@ -244,7 +246,8 @@ def test_a_signal_ends_the_search():
 
 def test_a_number_stays_as_it_is():
     settings = replace(auto(), factors=4)
-    assert find(graph_of(), settings) == (settings, None)
+    choice = choose([Candidate("lgdgcn", settings)], graph_of(), CPU)
+    assert (choice.best.settings, choice.factors) == (settings, None)
     assert least_factors(settings, "gcn") is settings
 
 

@@ -107,7 +107,6 @@ def _page_of_nodes(
 
 
 def _page_of_edges(folder: Path, out: Path | None, device: str) -> tuple[Path, str]:
-    """Write the page of a run of ``--task edges``."""
     from lgdgcn.cli.opened import open_reasons
     from lgdgcn.explorer.page import to_page
     from lgdgcn.explorer.payload import check_size

@@ -142,7 +142,6 @@ def reason_columns(data: Data, reasons: "EdgeReasons", probabilities: bool) -> B
 
 
 def _label_sets(chosen: Tensor, names: list[Any]) -> list[str]:
-    """The names of each node's labels, joined."""
     return [joined(name for name, is_one in zip(names, row, strict=True) if is_one)
             for row in chosen.tolist()]  # fmt: skip
 

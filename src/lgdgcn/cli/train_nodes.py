@@ -26,7 +26,6 @@ from lgdgcn.config import (
     belongs,
     check_used,
     model_and_variant,
-    model_name,
     preset,
     resolve,
     to_toml,
@@ -257,7 +256,9 @@ class _Command:
             held.enter_context(one.run)
             if self.asked.model is None and choice is not None:
                 name = one.run.path.name
-                one.ranked = next((row for row in choice.ranking if row.name == name), None)
+                one.ranked = next(
+                    (row for row in choice.ranking if row.candidate.name == name), None
+                )
                 if one.ranked is not None:
                     one.choice = choice
                     self._begin(one)
@@ -298,9 +299,8 @@ class _Command:
         for metrics in planned.ranked.log:
             planned.run.append_metrics({"seed": self.asked.seeds[0], **metrics})
 
-    def _begun(self, planned: Planned) -> Candidate:
+    def _begun(self, planned: Planned, saved: Result) -> Candidate:
         """What a run that is resumed has chosen; in what all try alike it agrees."""
-        saved = read_config(planned.run.config)
         model, found = saved["run"]["model"], saved["settings"]
         tried = [one for one in planned.candidates if one.model == model] or planned.candidates
         every = [one.settings.as_dict() for one in tried]
@@ -323,10 +323,10 @@ class _Command:
                 planned.choice = self._choose(planned.candidates)
                 planned.ranked = planned.choice.ranking[0]
             self._begin(planned)
-        chosen = planned.ranked.candidate if planned.ranked else self._begun(planned)
-        model, settings = chosen.model, chosen.settings
-        what = {"model": model, "variant": model_and_variant(_full_name(chosen))[1]}
         saved = read_config(run.config)
+        chosen = planned.ranked.candidate if planned.ranked else self._begun(planned, saved)
+        model, settings = chosen.model, chosen.settings
+        what = {"model": model, "variant": model_and_variant(chosen.name)[1]}
         found: Result = {key: saved[key] for key in ("auto_factors", "search") if key in saved}
         if "search" in found:
             found["ranking"] = found["search"].pop("ranking")
@@ -376,10 +376,6 @@ def _without(rows: list[Planned], model: str) -> list[Planned]:
     if len(kept) < len(rows):
         console.say(f"--compare {model}: the same is trained already, so not again")
     return kept
-
-
-def _full_name(candidate: Candidate) -> str:
-    return model_name(candidate.model, candidate.settings.variant)
 
 
 def _refuse_to_replace(config: Path, run: Run) -> None:

@@ -16,7 +16,7 @@ from lgdgcn.config import MODEL_NAMES, model_and_variant, preset_note
 from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.data.source import GraphSource
 from lgdgcn.models import MODELS
-from lgdgcn.runs.finished import lost_to
+from lgdgcn.runs.finished import kept_seed, lost_to
 from lgdgcn.runs.folder import Run
 from lgdgcn.train.checks import Scored, noise_of_difference
 from lgdgcn.train.scores import METRICS
@@ -270,8 +270,8 @@ def _scored(
     result: Result, folder: Run, load: Callable[[int], Data], device: torch.device
 ) -> Scored:
     """What the model that was kept says of the graph."""
-    kept = max(result["runs"], key=lambda run: run["val"] or 0)
-    trained, graph = TrainedModel.load(folder.model, device), load(kept["seed"])
+    graph = load(kept_seed(result)["seed"])
+    trained = TrainedModel.load(folder.model, device)
     return Scored(trained.task, trained(graph).logits.cpu(), graph)
 
 

@@ -33,7 +33,7 @@ from lgdgcn.models import ClassUnitGCN
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import available_memory, gibibytes
 
-__all__ = ["BatchInput", "BatchSource", "check_batchable", "lacks_table"]
+__all__ = ["BatchSource", "check_batchable", "lacks_table"]
 
 _SHARE = 0.5  # of the free memory that a graph may take
 _WIDEST = 1024  # features that a table on a disk may have
@@ -114,27 +114,6 @@ class BatchInput:
         features = graph.features if table is None else table.rows
         return cls(graph, along, table, variance, features, drawn, votes)
 
-    def sampler(self, fan_out: int, *, evaluates: bool = False) -> BatchSampler:
-        """Return what makes batches; later hops draw fewer neighbours, but two at least.
-
-        Args:
-            fan_out: Neighbours of the first hop, 0 for all at every hop.
-            evaluates: Whether scores are wanted, which more neighbours make exact.
-        """
-        first = fan_out * (_EVALUATED if evaluates else 1)
-        hops = range(self.votes + self.drawn)
-        fan_outs = [max(2, first >> hop) if fan_out else 0 for hop in hops]
-        return BatchSampler(
-            self.graph,
-            self.features,
-            fan_outs,
-            propagates=self.drawn > 0,
-            votes=self.votes > 0,
-            variance=self.variance,
-            along=self.along,
-            vote_hops=self.votes,
-        )
-
     def begin(self, network: ClassUnitGCN, graph: GraphRows) -> None:
         """Let an encoder find the spread of propagated features, where it divides by it.
 
@@ -201,8 +180,24 @@ class BatchSource:
         self._now = None
 
     def sampler(self, *, evaluates: bool = False) -> BatchSampler:
-        """Return what makes batches, for scores with more neighbours."""
-        return self.now.sampler(self.settings.fan_out, evaluates=evaluates)
+        """Return what makes batches; later hops draw fewer neighbours, but two at least.
+
+        Args:
+            evaluates: Whether scores are wanted, which more neighbours make exact.
+        """
+        now, fan_out = self.now, self.settings.fan_out  # 0 for all neighbours at every hop
+        first = fan_out * (_EVALUATED if evaluates else 1)
+        hops = range(now.votes + now.drawn)
+        return BatchSampler(
+            now.graph,
+            now.features,
+            [max(2, first >> hop) if fan_out else 0 for hop in hops],
+            propagates=now.drawn > 0,
+            votes=now.votes > 0,
+            variance=now.variance,
+            along=now.along,
+            vote_hops=now.votes,
+        )
 
 
 def lacks_table(graph: GraphRows, settings: Settings) -> bool:

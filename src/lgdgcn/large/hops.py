@@ -170,7 +170,6 @@ def left_variance(graph: GraphRows, hops: int, folder: Path | None = None) -> Te
 
 
 def _next_hop(graph: GraphRows, root: Array, low: int, high: int, now: Array) -> Array:
-    """Some rows of the next hop."""
     row_ptr = graph.row_ptr[low : high + 1].numpy()
     entries = slice(row_ptr[0], row_ptr[-1])
     column = graph.column[entries].numpy()

@@ -19,7 +19,7 @@ from lgdgcn.errors import CheckpointError, LGDWarning
 from lgdgcn.storage import plain_file
 from lgdgcn.train.population import TrainState
 
-__all__ = ["CHECKPOINT", "Checkpoint", "check_same", "differences"]
+__all__ = ["Checkpoint", "check_same", "differences"]
 
 CHECKPOINT = "checkpoint"  # the kind of file
 

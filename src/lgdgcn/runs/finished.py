@@ -26,6 +26,7 @@ from lgdgcn.train.trained import MODEL, TrainedModel
 __all__ = [
     "FinishedRun",
     "finished_result",
+    "kept_seed",
     "lost_to",
     "open_run",
     "told_before",
@@ -67,9 +68,8 @@ class FinishedRun:
 
     @cached_property
     def best_run(self) -> dict[str, Any]:
-        """The results of the seed whose model was kept: the first of those best on validation."""
-        best: dict[str, Any] = max(self.result["runs"], key=lambda run: run["val"] or 0)
-        return best
+        """The results of the seed whose model was kept."""
+        return kept_seed(self.result)
 
     @cached_property
     def other_seeds(self) -> list[TrainedModel]:
@@ -148,6 +148,12 @@ def open_run(folder: Path, device: str) -> FinishedRun:
     trained = TrainedModel.load(files.model, select_device(device))
     _check_is_of_result(files)
     return FinishedRun(files, source, trained)
+
+
+def kept_seed(result: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of the seed whose model was kept: the first of those best on validation."""
+    best: dict[str, Any] = max(result["runs"], key=lambda run: run["val"] or 0)
+    return best
 
 
 def lost_to(result: Mapping[str, Any], folder: Path) -> str | None:

@@ -237,7 +237,6 @@ def _about(trainings: Sequence[Training]) -> dict[str, Any]:
 
 
 def _trained(ended: Result, settings: Settings) -> TrainedModel:
-    """The finished model of one seed."""
     one = ended.training
     if isinstance(ended.error, DivergedError):
         advice = likely_cause(one.settings, ended.graph.x, one.model)

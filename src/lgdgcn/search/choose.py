@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import AUTO, Settings, belongs, model_name, resolve
+from lgdgcn.config import AUTO, Settings, belongs, resolve
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search.factors import FOUND, FoundFactors, find_factors
@@ -45,8 +45,8 @@ class Ranked:
         score: Mean validation score when it was last judged; ``None`` if it was not.
         noise: Standard error of the score.
         epochs: How long it had been trained then.
-        tried: How many candidates of the family were judged.
-        loss: Its mean validation loss.
+        tried = sum(bool(one.scores or one.failure) for one in family)
+        row = Ranked(asked[best], best.score, 0.0, best.epochs, tried)
         state: Where its training on the graph's own split stands, to go on with; ``None`` if it
             was not trained on the graph.
         log: The metrics of the epochs of ``state``.
@@ -57,18 +57,16 @@ class Ranked:
     noise: float = 0.0
     epochs: int = 0
     tried: int = 1
-    loss: float = math.inf
     state: TrainState | None = field(default=None, repr=False, compare=False)
     log: tuple[Metrics, ...] = field(default=(), repr=False, compare=False)
 
-    @property
-    def name(self) -> str:
-        """What ``--model`` calls it."""
-        return model_name(self.candidate.model, self.candidate.settings.variant)
-
     def as_row(self) -> dict[str, Any]:
         """Return what ``result.json`` says of it; without a score it was not judged."""
-        row: dict[str, Any] = {"model": self.name, "tried": self.tried, "epochs": self.epochs}
+        row: dict[str, Any] = {
+            "model": self.candidate.name,
+            "tried": self.tried,
+            "epochs": self.epochs,
+        }
         if self.score is not None:
             row |= {"validation": round(self.score, 4), "noise": round(self.noise, 4)}
         return row
@@ -329,7 +327,7 @@ def _ranking(
     for family in families.values():
         best = _best_of_family(family, judged)
         tried = sum(bool(one.scores or one.failure) for one in family)
-        row = Ranked(asked[best], best.score, 0.0, best.epochs, tried, best.loss)
+        row = Ranked(asked[best], best.score, 0.0, best.epochs, tried)
         if best.score is not None:
             row = replace(row, noise=_noise(best.scores, judged))
         if goes_on and best.state is not None:

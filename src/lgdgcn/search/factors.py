@@ -90,15 +90,15 @@ def find_factors(
     seed: int,
     device: torch.device,
     stop: StopRequest | None = None,
-) -> tuple[Settings, FoundFactors | None]:
-    """Replace ``factors="auto"`` by a number; settings that have one stay as they are.
+) -> tuple[Settings, FoundFactors]:
+    """Replace ``factors="auto"`` by a number.
 
     Labels that exclude each other share a factor. How many free factors explain edges that
     labels do not is tried on edges that training does not see. Labels of validation and test
     nodes have no part in it.
 
     Args:
-        settings: Hyper-parameters of the run.
+        settings: Hyper-parameters of the run, without a number of factors.
         data: A canonical graph, on the CPU.
         model: A key of :data:`lgdgcn.models.MODELS`.
         seed: Chooses the held-out edges and begins the restarts.
@@ -108,8 +108,6 @@ def find_factors(
     Returns:
         Settings with those of :data:`FOUND`, and what was found.
     """
-    if settings.factors != AUTO:
-        return settings, None
     known, classes = data.y[data.train_mask], Task.of(data).outputs
     is_single = known.dim() == 1
     with long_work("grouping labels"):

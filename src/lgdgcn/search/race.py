@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings
+from lgdgcn.config import Settings, model_name
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import StopRequest
 from lgdgcn.train.population import TrainState
@@ -34,6 +34,11 @@ class Candidate:
 
     model: str
     settings: Settings
+
+    @property
+    def name(self) -> str:
+        """What ``--model`` calls it."""
+        return model_name(self.model, self.settings.variant)
 
 
 class Split(NamedTuple):
@@ -76,6 +81,11 @@ class Standing:
     def loss(self) -> float:
         """Mean validation loss of the epochs that scored best."""
         return fmean(self.losses) if self.losses else math.inf
+
+    def is_finished(self, settings: Settings) -> bool:
+        """Whether all trainings have come to the end that these settings have."""
+        states = [training.state for training in self.trainings]
+        return all(state is not None and state.is_finished(settings) for state in states)
 
     @property
     def state(self) -> TrainState | None:
@@ -145,7 +155,7 @@ def race(
         if is_over and number > 0:
             return Outcome(standings, last, True)
         for one in going:
-            _judge(one, rung)
+            _judge(one)
         last = [one for one in going if one.score is not None]
         is_over |= time.monotonic() > end and rung != rungs[-1]
         if is_over or not last:
@@ -189,7 +199,7 @@ def _train(
             owners[training] = (one, number)
 
     def may_end() -> bool:
-        return not first or any(_has_reached(one, rung) for one in going)
+        return not first or any(map(_has_reached, going))
 
     def follow(epochs: Sequence[Epoch]) -> list[Training]:
         failed: list[Training] = []
@@ -220,15 +230,14 @@ class _TimeIsOver(Exception):  # noqa: N818 (no error, only an end)
     pass
 
 
-def _has_reached(one: Standing, rung: int) -> bool:
-    """Whether all trainings of a candidate have come to a rung, or to their own end before."""
-    states = [training.state for training in one.trainings]
-    settings = one.trainings[0].settings  # whose epochs end at the rung
-    return not one.failure and all(s is not None and s.is_finished(settings) for s in states)
+def _has_reached(one: Standing) -> bool:
+    """Whether all trainings of a candidate have come to the rung, or to their own end before."""
+    # the epochs of its trainings end at the rung
+    return not one.failure and one.is_finished(one.trainings[0].settings)
 
 
-def _judge(one: Standing, rung: int) -> None:
-    if _has_reached(one, rung):
+def _judge(one: Standing) -> None:
+    if _has_reached(one):
         states = [training.state for training in one.trainings if training.state is not None]
         one.rungs += 1
         one.epochs = max(state.epoch for state in states)

@@ -173,7 +173,7 @@ def _train_batch(
         on_trial()
 
     def keep(standings: Sequence[Standing], rung: int) -> Iterator[Standing]:
-        going = [one for one in standings if not _is_finished(one)]
+        going = [one for one in standings if not one.is_finished(one.candidate.settings)]
         for one in going:
             score = fmean(smoothed(log, metric) for log in one.logs)
             open_trials[id(one.candidate)].report(score, rung)
@@ -201,12 +201,6 @@ def _train_batch(
         raise
     for one in outcome.standings:
         tell(one)
-
-
-def _is_finished(one: Standing) -> bool:
-    """Whether a trial has come to its own end before a rung."""
-    settings, states = one.candidate.settings, [training.state for training in one.trainings]
-    return all(state is not None and state.is_finished(settings) for state in states)
 
 
 def fail_lost(study: optuna.Study) -> None:

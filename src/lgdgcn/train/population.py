@@ -245,10 +245,7 @@ class Population:
 
 def check_alike(members: Sequence[Member]) -> None:
     """Refuse members that cannot be trained in one pass."""
-    shared = [
-        {key: v for key, v in member.settings.as_dict().items() if key not in PER_MEMBER_SETTINGS}
-        for member in members
-    ]
+    shared = [member.settings.architecture for member in members]
     if any(other != shared[0] for other in shared):
         differing = [key for key in shared[0] if len({str(own[key]) for own in shared}) > 1]
         raise InputError(f"members of a population may not differ in {', '.join(differing)}")
