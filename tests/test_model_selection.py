@@ -217,16 +217,6 @@ def test_labels_of_nan_are_no_labels(blank):
         assert int((model._graph.y < 0).sum()) == 9
 
 
-def test_tables_of_pandas():
-    pandas = pytest.importorskip("pandas")
-    data = toy_graph()
-    nodes = pandas.DataFrame(data.x.numpy()).rename(columns="f{}".format).assign(kind=data.y)
-    edges = pandas.DataFrame(data.edge_index.t().numpy())
-    model = bound(from_pandas(nodes, edges, label="kind")).fit()
-    plain = Data(x=data.x, edge_index=data.edge_index, y=data.y)
-    assert np.array_equal(model.predict_proba(), fitted(plain).predict_proba())
-
-
 # New nodes
 
 

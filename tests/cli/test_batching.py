@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cli.conftest import write_graph
-from cli.runner import GRAPH, call, result_of, train
+from cli.runner import call, result_of, train
 from lgdgcn.cli import batches as batching
 from lgdgcn.cli import console
 from lgdgcn.cli import train_nodes as training
@@ -49,18 +49,7 @@ def test_a_run_in_batches_is_a_run_as_any_other(tmp_path):
     assert "LGD-GCN" in again.out
 
 
-def test_packed_and_tables_give_the_same_run(folder, tmp_path):
-    runs = []
-    for graph in folder:
-        run = tmp_path / f"run-{graph.name}"
-        outcome = call("train", graph, "--epochs", 2, "--batch-size", 10, "--out", run)
-        assert outcome.code == 0, outcome
-        runs.append(result_of(run)["runs"])
-        assert call("predict", run).code == 0
-    assert runs[0] == runs[1]
-
-
-def test_models_that_need_all_nodes_are_compared_on_the_whole_graph(folder, tmp_path, monkeypatch):
+def test_packed_and_tables_give_the_same_run_and_a_model_of_all_nodes_beside_it(folder, tmp_path):
     options = ["--epochs", 2, "--batch-size", 10, "--budget", "none", "--compare", "gcn"]
     scores = []
     for graph in folder:
@@ -68,11 +57,8 @@ def test_models_that_need_all_nodes_are_compared_on_the_whole_graph(folder, tmp_
         outcome = call("train", graph, *options, "--out", run)
         assert outcome.code == 0, outcome
         scores.append([result_of(one)["runs"] for one in (run, run / "compared" / "gcn")])
+        assert call("predict", run).code == 0
     assert scores[0] == scores[1]
-    monkeypatch.setattr(batching, "memory_of_whole", lambda graph: 1 << 60)
-    outcome = call("train", folder[1], *options, "--out", tmp_path / "none")
-    outcome.refused_last("--compare gcn needs all nodes", "does not fit into memory")
-    assert not (tmp_path / "none").exists()
 
 
 def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatch):
@@ -94,25 +80,6 @@ def test_batches_are_chosen_where_not_all_nodes_fit(folder, tmp_path, monkeypatc
     # a model that cannot be trained so is refused as it was
     other = call("train", folder[0], "--model", "gcn", "--out", tmp_path / "gcn")
     assert other.refused("9 GiB", "lower something")
-
-
-def test_what_cannot_be_trained_in_batches_is_refused_before_anything_is_written(tmp_path):
-    for options, word in (
-        (("--model", "gcn"), "batch_size is a setting of lgdgcn, not of gcn"),
-        (("--model", "lgdgcn-paper"), "of lgdgcn, not of lgdgcn-paper"),
-        (("--set", "latent_graph=true"), "latent_graph"),
-    ):
-        run = tmp_path / "run"
-        assert call("train", GRAPH, *BATCHES, *options, "--out", run).refused(word)
-        assert not run.exists()
-
-
-@pytest.mark.parametrize(("size", "parts"), [(1, 2), (50, 30), (5, 5)])
-def test_parts_without_nodes_are_refused(folder, tmp_path, size, parts):
-    """24 nodes: more parts than nodes, in every step or in the last ones."""
-    options = ["--batch-size", size, "--set", f"batch_parts={parts}", "--out", tmp_path / "run"]
-    call("train", folder[1], *options).refused_last("24 nodes in", f"{parts} parts", "leave some")
-    assert not (tmp_path / "run").exists()
 
 
 def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):

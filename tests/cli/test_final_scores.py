@@ -105,8 +105,13 @@ def same_scores(run):
     assert best["test"] == best["scores"]["test"][result["metric"]]
 
 
-@pytest.mark.parametrize("more", [[], ["--set", "structure=both", "--set", "refresh_every=2"]])
-@pytest.mark.parametrize("kind", ["classes", "two classes", "sets of two", "sets"])
+STRUCTURE = ["--set", "structure=both", "--set", "refresh_every=2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [("classes", STRUCTURE), ("two classes", []), ("sets of two", []), ("sets", STRUCTURE)],
+)
 def test_scores_are_those_of_the_predictions(kind, more, tmp_path):
     graph = packed(kind, tmp_path / "graph.lgd")
     outcome = train(tmp_path / "run", *BATCHES, *CPU, *more, graph=graph, epochs=5)

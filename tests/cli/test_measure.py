@@ -2,8 +2,7 @@
 
 import json
 
-from cli.conftest import write_graph
-from cli.runner import call, content, train, widest_table
+from cli.runner import call, content, widest_table
 from lgdgcn.metrics import MEASURES
 
 
@@ -22,17 +21,3 @@ def test_the_table_and_the_file(finished, tmp_path):
     result = json.loads((folder / "result.json").read_text())
     values = {row["name"]: row["value"] for row in rows}
     assert result["factors"] == {name: values[name] for name in result["factors"]}
-
-
-def test_without_a_name_it_lies_in_the_run_folder_until_that_is_trained_again(tmp_path):
-    graph = write_graph(tmp_path / "graph")
-    run = tmp_path / "run"
-    assert train(run, graph=graph, epochs=2).code == 0
-    outcome = call("measure", run)
-    assert outcome.code == 0
-    assert "Routing entropy" in outcome.out
-    assert "Edge attribution" not in outcome.out  # nobody knows the true factors
-    assert len(json.loads((run / "measure.json").read_text())) == len(MEASURES)
-    (run / "explore.html").write_text("of the same model")
-    assert train(run, "--overwrite", graph=graph, epochs=2).code == 0
-    assert not {"measure.json", "explore.html"} & set(content(run))

@@ -13,47 +13,28 @@ def test_a_table_may_lie_beside_those_of_the_graph(mine, tmp_path):
     assert call("predict", run, "--graph", graph, "--out", graph / "predicted.csv").code == 0
 
 
-@pytest.mark.parametrize("where", ["file", "file/x", "absent/file.csv"])
-@pytest.mark.parametrize("verb", ["predict", "measure", "explore"])
-def test_a_file_that_cannot_be_written(finished, tmp_path, monkeypatch, verb, where):
-    (tmp_path / "file").write_text("mine")
-    out = tmp_path if where == "file" else tmp_path / where
-    monkeypatch.setattr(GraphSource, "load", lambda *args, **more: pytest.fail("the work began"))
-    call(verb, finished[0], "--out", out).refused("cannot write")
-    assert content(tmp_path) == {"file": b"mine"}
-
-
-def test_the_second_file_of_predict(finished, tmp_path, monkeypatch):
-    (tmp_path / "p-edges.csv").mkdir()
-    monkeypatch.setattr(GraphSource, "load", lambda *args, **more: pytest.fail("the work began"))
-    call("predict", finished[0], "--edges", "--out", tmp_path / "p.csv").refused("p-edges.csv")
-
-
-@pytest.mark.parametrize("where", ["file", "file/run", "link/run"])
-@pytest.mark.parametrize("verb", ["train", "tune", "reproduce"])
-def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, verb, where):
-    (tmp_path / "file").write_text("mine")
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    monkeypatch.setattr(GraphSource, "load", lambda *args, **more: pytest.fail("the work began"))
-    args = {"train": [GRAPH, *SMALL], "tune": [GRAPH], "reproduce": ["table1"]}
-    call(verb, *args[verb], "--out", tmp_path / where).refused("file")
-    assert content(tmp_path) == {"file": b"mine"}
-
-
 @pytest.mark.parametrize(
-    ("verb", "name"),
+    ("args", "place"),
     [
-        ("train", "result.json"),
-        ("train", "compared/gcn/model.safetensors"),
-        ("reproduce", "report.html"),
-        ("tune", "trials.csv"),
+        (["predict", "RUN"], "file/p.csv"),
+        (["predict", "RUN", "--edges"], "p.csv"),
+        (["measure", "RUN"], "absent/m.json"),
+        (["explore", "RUN"], "."),
+        (["train", GRAPH, *SMALL, "--compare", "gcn"], "run"),
+        (["tune", GRAPH, "--trials", 1], "file"),
+        (["reproduce", "table1", "--quick"], "file"),
     ],
+    ids=lambda one: one[0] if isinstance(one, list) else one,
 )
-def test_a_folder_where_a_file_will_go(tmp_path, verb, name):
-    (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "cells").mkdir()
-    (tmp_path / "study.db").touch()
-    args = {"train": [GRAPH, *SMALL, "--compare", "gcn"], "tune": [GRAPH, "--trials", 1]}
-    args |= {"reproduce": ["table1", "--quick"]}
-    call(verb, *args[verb], "--out", tmp_path).refused(name)
-    assert content(tmp_path).keys() <= {"study.db"}
+def test_what_cannot_be_written_is_refused_before_the_work(
+    finished, tmp_path, monkeypatch, args, place
+):
+    """More places are in golden/records/refusals.txt."""
+    (tmp_path / "file").write_text("mine")
+    for name in ("p-edges.csv", "run/compared/gcn/model.safetensors"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.setattr(GraphSource, "load", lambda *args, **more: pytest.fail("the work began"))
+    words = [finished[0] if word == "RUN" else word for word in args]
+    outcome = call(*words, "--out", tmp_path / place)
+    assert outcome.code == 2, outcome
+    assert content(tmp_path) == {"file": b"mine"}

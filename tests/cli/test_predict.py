@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from cli.conftest import CLASSES, write_graph
-from cli.runner import GRAPH, SMALL, call, content, train
+from cli.runner import call, train
 from lgdgcn.data.label_sets import joined
 from lgdgcn.runs.finished import open_run
 
@@ -85,7 +85,7 @@ def test_another_graph_without_labels(mine, tmp_path):
 # In the run folder, and beside what is known
 
 
-def test_without_a_name_it_lies_in_the_run_folder_until_that_is_trained_again(tmp_path):
+def test_without_a_name_it_lies_in_the_run_folder(tmp_path):
     graph, run = write_graph(tmp_path / "graph"), tmp_path / "run"
     assert train(run, graph=graph, epochs=2).code == 0
     for _ in range(2):
@@ -94,9 +94,6 @@ def test_without_a_name_it_lies_in_the_run_folder_until_that_is_trained_again(tm
     assert f"24 nodes: {run / 'predictions.csv'}" in outcome.out
     check_nodes(rows_of(run / "predictions.csv"), 24)
     assert (run / "predictions-edges.csv").is_file()
-    call("predict", run, "--graph", graph).refused("--graph: name the file", "with --out")
-    assert train(run, "--overwrite", graph=graph, epochs=2).code == 0
-    assert not [name for name in content(run) if name.startswith("predictions")]
 
 
 def test_the_true_label_and_the_split_stand_beside_the_prediction(tmp_path):
@@ -120,6 +117,10 @@ def test_the_true_label_and_the_split_stand_beside_the_prediction(tmp_path):
     assert [row["true_label"] for row in csv.DictReader(text.splitlines())] == [
         row["true_label"] for row in rows
     ]
+    write_graph(tmp_path / "new", labels=False)  # labels that are gone do not stop a prediction
+    (graph / "nodes.csv").write_bytes((tmp_path / "new/nodes.csv").read_bytes())
+    assert call("predict", run).code == 0
+    check_nodes(rows_of(run / "predictions.csv"), 24, known=[])
 
 
 def canonical_of(run):
@@ -127,37 +128,23 @@ def canonical_of(run):
 
 
 def test_the_split_is_that_of_the_seed_whose_model_was_kept(tmp_path):
-    args = ["train", GRAPH, "--split", "random", "--seeds", 2, "--epochs", 3, *SMALL]
     run = tmp_path / "run"
-    assert call(*args, "--out", run).code == 0
+    assert train(run, "--seeds", 2, "--split", "random", epochs=2).code == 0
     assert call("predict", run).code == 0
     rows = rows_of(run / "predictions.csv")
     assert [row["split"] == "test" for row in rows] == canonical_of(run).test_mask.tolist()
     sets = [set(row["true_label"].split("|")) for row in rows]
     assert all(len(one) == 2 for one in sets)
-
-
-def test_a_run_read_back_has_the_split_of_the_model_that_was_kept(tmp_path):
-    assert train(tmp_path, "--seeds", 2, "--split", "random", epochs=2).code == 0
-    result = json.loads((tmp_path / "result.json").read_text())
+    result = json.loads((run / "result.json").read_text())
     for best in (0, 1):
-        for run in result["runs"]:
-            run["val"] = 0.9 if run["seed"] == best else 0.1
-        (tmp_path / "result.json").write_text(json.dumps(result))
-        finished = open_run(tmp_path, "cpu")
+        for one in result["runs"]:
+            one["val"] = 0.9 if one["seed"] == best else 0.1
+        (run / "result.json").write_text(json.dumps(result))
+        finished = open_run(run, "cpu")
         assert finished.best_run["seed"] == best
         own, other = finished.data, finished.source.load(1 - best)
         assert torch.equal(own.test_mask, finished.source.load(best).test_mask)
         assert not torch.equal(own.test_mask, other.test_mask)
-
-
-def test_labels_that_are_gone_do_not_stop_a_prediction(tmp_path):
-    graph, run = write_graph(tmp_path / "graph"), tmp_path / "run"
-    assert train(run, graph=graph, epochs=2).code == 0
-    write_graph(tmp_path / "new", labels=False)
-    (graph / "nodes.csv").write_bytes((tmp_path / "new/nodes.csv").read_bytes())
-    assert call("predict", run).code == 0
-    check_nodes(rows_of(run / "predictions.csv"), 24, known=[])
 
 
 def test_the_probability_of_every_class(mine, finished, tmp_path):
@@ -303,21 +290,13 @@ def test_models_without_factors(finished, tmp_path):
     assert not (tmp_path / "q.csv").exists()
 
 
-def test_no_edges_at_all(tmp_path):
+def test_no_edges_at_all_and_another_working_folder(tmp_path, monkeypatch):
     graph = write_graph(tmp_path / "graph")
     (graph / "edges.csv").write_text("source,target\n")
-    assert train(tmp_path / "run", graph=graph, epochs=2).code == 0
-    assert call("predict", tmp_path / "run", "--edges", "--out", tmp_path / "p.csv").code == 0
-    assert rows_of(tmp_path / "p-edges.csv") == []
-    check_nodes(rows_of(tmp_path / "p.csv"), 24)
-
-
-def test_from_another_working_folder(tmp_path, monkeypatch):
-    graph = write_graph(tmp_path / "graph")
     monkeypatch.chdir(tmp_path)
     assert train(tmp_path / "run", graph="graph", epochs=2).code == 0
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert call("predict", tmp_path / "run", "--out", "p.csv").code == 0
-    assert graph.is_dir()
-    assert len(rows_of(tmp_path / "elsewhere/p.csv")) == 24
+    assert call("predict", tmp_path / "run", "--edges", "--out", "p.csv").code == 0
+    check_nodes(rows_of(tmp_path / "elsewhere/p.csv"), 24)
+    assert rows_of(tmp_path / "elsewhere/p-edges.csv") == []

@@ -71,15 +71,6 @@ def test_a_signal_saves_and_the_command_goes_on(tmp_path, monkeypatch):
     assert (tmp_path / "out/report.md").exists()
 
 
-def test_what_cannot_be_done_is_refused_at_once(tmp_path, monkeypatch):
-    (tmp_path / "file").touch()
-    call("reproduce", "--out", tmp_path / "file").refused("cannot write", "file/figures")
-    call("reproduce", "--device", "tpu").refused("device is 'tpu'")
-    monkeypatch.undo()
-    call("reproduce", "tabel2", "--out", tmp_path).refused("'tabel2'; did you mean table2?")
-    assert [file.name for file in tmp_path.iterdir()] == ["file"]
-
-
 def test_without_the_published_graphs_the_rest_is_done(tmp_path, monkeypatch):
     small, curves = exhibits.exhibits([], None)
     entry = replace(curves.panels[0].series[0].entries[0], cell=cell("gcn", graph="lgd_syn_fac4"))

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 import torch
 
-from cli.conftest import CLASSES, write_graph
+from cli.conftest import write_graph
 from cli.runner import (
     GRAPH,
     SMALL,
@@ -21,7 +21,6 @@ from cli.runner import (
 )
 from lgdgcn import tensor_file
 from lgdgcn.config import Settings, portfolio, preset, resolve
-from lgdgcn.runs.folder import Run
 
 PNG = b"\x89PNG\r\n\x1a\n"
 TERMS = ["classification", "edge", "total"]
@@ -111,14 +110,13 @@ def test_the_tables_show_both_models(finished):
     assert widest_table(outcome.out) <= 80
 
 
-def test_columns_that_this_graph_can_never_fill_are_left_out(tmp_path):
-    graph = write_graph(tmp_path / "graph")  # whose true factors nobody knows
-    outcome = train(tmp_path / "run", graph=graph)
+def test_columns_that_this_graph_can_never_fill_are_left_out(mine, tmp_path):
+    graph, _, outcome = mine  # whose true factors nobody knows
     _, factors = tables(outcome.out)
     assert len(factors["LGD-GCN (ours)"]) == 3
     assert "–" not in factors["LGD-GCN (ours)"]
     assert "edge attr." not in outcome.out
-    outcome = train(tmp_path / "other", "--model", "gcn", graph=graph)
+    outcome = train(tmp_path / "other", "--model", "gcn", graph=graph, epochs=2)
     assert "Factors" not in outcome.out
 
 
@@ -137,11 +135,6 @@ def test_its_config_makes_the_same_run_again_bitwise(finished, tmp_path):
     assert result_of(tmp_path) | beside == result_of(folder)
     for name in ("config.toml", "metrics.jsonl", "model.safetensors"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_comparisons_share_the_length_of_a_run(tmp_path):
-    assert train(tmp_path / "run", "--compare", "gcn", epochs=3).code == 0
-    assert result_of(tmp_path / "run/compared/gcn")["runs"][0]["epochs"] == 3
 
 
 def test_what_the_ours_variant_is_compared_with_has_its_own_preset(tmp_path):
@@ -187,20 +180,11 @@ def test_the_preset_stands_beside_settings_of_ones_own(tmp_path):
     assert beside["hidden_channels"] != settings_of(tmp_path / "run")["hidden_channels"] == 8
 
 
-@pytest.mark.parametrize("name", ["lgdgcn-ours", "gcn-paper", "lgdgcn-", "sharp"])
-def test_other_names_of_models_are_refused(tmp_path, name):
-    train(tmp_path / "run", "--compare", name).refused(f"model is {name!r}; ")
-    call("train", GRAPH, "--model", name).refused(f"model is {name!r}; ")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     ("args", "variant", "folder"),
     [
         ([], "ours", "synthetic-lgdgcn"),
-        (["--model", "lgdgcn"], "ours", "synthetic-lgdgcn"),
         (["--model", "lgdgcn-paper"], "paper", "synthetic-lgdgcn-paper"),
-        (["--model", "disengcn"], "paper", "synthetic-disengcn"),
         (["--model", "disengcn-released"], "released", "synthetic-disengcn-released"),
         (["--model", "gcn"], "paper", "synthetic-gcn"),
     ],
@@ -211,7 +195,6 @@ def test_the_reading_of_a_run_is_part_of_its_models_name(
     monkeypatch.chdir(tmp_path)
     assert call("train", GRAPH, *small(*args, epochs=1), *args).code == 0
     assert settings_of(tmp_path / "runs" / folder)["variant"] == variant
-    call("train", GRAPH, "--set", f"variant={variant}").refused("variant is part of a model's name")
 
 
 def test_one_label_per_node_and_label_sets_have_other_settings(tmp_path):
@@ -226,16 +209,6 @@ def test_one_label_per_node_and_label_sets_have_other_settings(tmp_path):
             first = portfolio("lgdgcn", "ours")[0] | {"scaling": "auto"}
             del own["normalize_features"]
         assert settings_of(run) == resolve(own, first, given).as_dict()
-
-
-def test_a_run_is_resumed_with_the_reading_it_began_with(tmp_path):
-    run, paper = tmp_path / "run", ["--model", "lgdgcn-paper", "--compare", "disengcn"]
-    assert train(run, *paper, epochs=3).code == 0
-    before = result_of(run)
-    (run / "result.json").unlink()
-    assert train(run, *paper, "--resume", epochs=3).code == 0
-    assert result_of(run) == before
-    train(run, "--model", "lgdgcn", "--resume", epochs=3).refused('variant: "paper" -> "ours"')
 
 
 def test_resuming_finds_an_unfinished_comparison(tmp_path, monkeypatch):
@@ -264,13 +237,6 @@ def test_a_model_may_stand_beside_itself(tmp_path):
     assert sum(line.strip().startswith("MLP ") for line in outcome.out.splitlines()) == 2
 
 
-@pytest.mark.parametrize("graph", ["nowhere/", "nowhere"])
-def test_a_graph_that_is_not_there_is_the_first_complaint(finished, graph):
-    outcome = train(finished[0], graph=graph)
-    assert outcome.refused("nowhere")
-    assert "run" not in outcome.err
-
-
 def test_names_are_shown_as_they_are(tmp_path):
     graph = write_graph(tmp_path / "$x^ [bold] :smile:")
     outcome = train(tmp_path / "run [" / "dim]", graph=graph, epochs=2)
@@ -293,9 +259,6 @@ def test_known_factors_of_a_users_graph_are_scored(tmp_path):
     assert 0 <= result_of(tmp_path / "run")["factors"]["edge_attribution"] <= 1
     assert "known factors" in call("data", "check", f"{tmp_path}/").out
 
-    np.savez(tmp_path / "nodes.npz", **arrays, y_factor=data.y_factor[:-1].numpy())
-    train(tmp_path / "other", graph=f"{tmp_path}/").refused("y_factor has shape [59, 2]", "60")
-
 
 def test_features_from_the_structure(tmp_path):
     graph = write_graph(tmp_path / "graph")
@@ -303,9 +266,6 @@ def test_features_from_the_structure(tmp_path):
     assert tomllib.loads((tmp_path / "run/config.toml").read_text())["run"]["features"] == "degree"
     assert tensor_file.load(tmp_path / "run/model.safetensors", "model")[1]["in_channels"] == 17
     assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv").code == 0
-    train(tmp_path / "x", "--features", "age", graph=graph).refused(
-        "--features is 'age'; choose spectral, degree, identity or text:COLUMN"
-    )
 
 
 def test_default_folders_are_numbered(tmp_path, monkeypatch):
@@ -336,42 +296,12 @@ def test_an_empty_part_of_the_split(tmp_path, empty):
 # What is refused
 
 
-def test_a_finished_run_is_kept(finished):
-    folder, _ = finished
-    before = content(folder)
-    train(folder, "--seeds", 2).refused("already holds a finished run", "lgdgcn show")
-    assert content(folder) == before
-
-
 def test_resuming_a_finished_run_shows_it_again(finished):
     folder, first = finished
     before = content(folder)
     again = train(folder, "--seeds", 2, "--compare", "gcn", "--resume")
     assert again == first
     assert content(folder) == before
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (["--set", "lr=0.0123"], ["settings.lr: ", "-> 0.0123;"]),
-        (["--model", "gcn"], ['run.model: "lgdgcn" -> "gcn"']),
-        (["--seeds", "3"], ["run.seeds: 2 -> 3"]),
-    ],
-)
-def test_a_finished_run_is_not_resumed_as_another(finished, change, words):
-    folder, _ = finished
-    before = content(folder)
-    seeds = [] if "--seeds" in change else ["--seeds", 2]
-    train(folder, *seeds, "--resume", *change).refused(*words)
-    assert content(folder) == before
-
-
-@pytest.mark.parametrize("file", ["config.toml", "result.json"])
-def test_a_damaged_run_is_named_when_resumed(tmp_path, file):
-    assert train(tmp_path, "--model", "mlp", epochs=1).code == 0
-    (tmp_path / file).write_bytes(b"\xff{")
-    train(tmp_path, "--model", "mlp", "--resume", epochs=1).refused(file, "damaged")
 
 
 def test_overwrite_replaces_a_run_but_not_for_a_graph_that_is_not_there(tmp_path):
@@ -383,67 +313,22 @@ def test_overwrite_replaces_a_run_but_not_for_a_graph_that_is_not_there(tmp_path
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
 
 
-def test_nothing_is_made_for_a_graph_that_is_not_there(tmp_path):
-    assert train(tmp_path / "run", graph="no-such-graph").code == 2
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_folder_in_use_is_refused(tmp_path):
-    with Run.create(tmp_path / "run"):
-        before = content(tmp_path)
-        train(tmp_path / "run").refused("in use by another process")
-        train(tmp_path / "run", "--overwrite").refused("in use by another process")
-        assert content(tmp_path) == before
-
-
-@pytest.mark.parametrize("where", ["file", "file/run", "link"])
-def test_a_file_in_the_way_is_refused_at_once(tmp_path, where):
-    (tmp_path / "file").write_text("mine")
-    (tmp_path / "link").symlink_to(tmp_path / "file")
-    train(tmp_path / where).refused("is a file")
-    assert (tmp_path / "file").read_text() == "mine"
-
-
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
+    ("old", "new"),
     [
-        ("=1+1,train", "größe,train", None),
-        ("=1+1", "plain", None),
-        ("train", "val", "train split has no labelled node"),
-        (
-            "train\n",
-            "trained\n",
-            "split is 'trained'; use train, val, test or nothing",
-        ),
-        ("n5", "n4", "already on line"),
-        ("plain,test", ",test", None),
+        ("=1+1,train", "größe,train"),
+        ("=1+1", "plain"),
+        ("plain,test", ",test"),
     ],
-    ids=["class not in train", "two classes", "no train", "bad split", "same id", "unlabelled"],
+    ids=["class not in train", "two classes", "unlabelled"],
 )
-def test_labels_and_splits_of_a_users_graph(tmp_path, old, new, words):
+def test_labels_of_a_users_graph(tmp_path, old, new):
     graph = write_graph(tmp_path / "graph")
     nodes = graph / "nodes.csv"
     nodes.write_text(nodes.read_text().replace(old, new))
     outcome = train(tmp_path / "run", graph=graph, epochs=2)
-    if words:
-        assert outcome.refused(str(graph), words)
-        assert not (tmp_path / "run").exists()
-    else:
-        assert outcome.code == 0
-        assert ("cannot be learned" in outcome.err) == (old == "=1+1,train")
-
-
-@pytest.mark.parametrize(
-    ("cells", "words"),
-    [(["plain"] * 3, "single class"), (["0.5", "1.5", "2.5"], "real-valued"), ([""] * 3, "labels")],
-)
-def test_labels_nothing_can_be_learned_from(tmp_path, cells, words):
-    graph = write_graph(tmp_path / "graph")
-    text = (graph / "nodes.csv").read_text()
-    for old, new in zip(CLASSES, cells, strict=True):
-        text = text.replace(f",{old},", f",{new},")
-    (graph / "nodes.csv").write_text(text)
-    train(tmp_path / "run", graph=graph).refused(str(graph), words)
+    assert outcome.code == 0
+    assert ("cannot be learned" in outcome.err) == (old == "=1+1,train")
 
 
 # Label sets of different sizes
@@ -539,12 +424,6 @@ def test_the_score_may_be_named(tmp_path):
         assert settings["metric"] == "macro_f1"
 
 
-def test_a_score_that_is_unknown_or_does_not_fit(tmp_path):
-    train(tmp_path / "run", "--metric", "f1").refused("metric is 'f1'", "macro_f1, micro_f1")
-    train(tmp_path / "run", "--metric", "accuracy").refused("which sets of labels do not have")
-    assert not (tmp_path / "run").exists()
-
-
 # Trainings that have learned nothing
 
 
@@ -562,12 +441,6 @@ def test_warnings_are_printed_and_kept(tmp_path):
     assert again.out == outcome.out
 
 
-def test_a_good_run_has_no_warnings(tmp_path):
-    outcome = train(tmp_path / "run", "--set", "lr=0.05", epochs=60)
-    assert result_of(tmp_path / "run")["warnings"] == []
-    assert "warning:" not in outcome.out + outcome.err
-
-
 def test_an_exploded_but_finite_training_ends_without_a_result(tmp_path):
     graph = write_graph(tmp_path / "graph")
     large = ["--set", "lr=1000", "--set", "scaling=rows"]
@@ -578,33 +451,3 @@ def test_an_exploded_but_finite_training_ends_without_a_result(tmp_path):
     assert (tmp_path / "run/checkpoint.safetensors").exists()
     resumed = train(tmp_path / "run", *large, "--resume", graph=graph, epochs=30)
     assert (resumed.code, resumed.err) == (3, outcome.err)
-
-
-# Divergence
-
-
-@pytest.mark.parametrize(
-    ("args", "scale", "advice"),
-    [
-        (["--set", "lr=1e30"], 1e9, "lower lr"),
-        (["--set", "lr=1e30", "--model", "lgdgcn-released"], 1e9, "lower lr"),
-        (
-            ["--model", "lgdgcn-paper", "--set", "lr=1e30", "--set", "precision=exact"],
-            1e9,
-            "lower lr",
-        ),
-        (
-            ["--model", "gcn", "--set", "normalize_features=false", "--set", "dropout=0.5"],
-            1e38,
-            "scale the features",
-        ),
-    ],
-    ids=["paper", "released", "exact", "features"],
-)
-def test_divergence_ends_without_a_result(tmp_path, args, scale, advice):
-    graph = write_graph(tmp_path / "graph", scale=scale)
-    outcome = train(tmp_path / "run", *args, graph=graph)
-    outcome.refused("diverged", " loss is ", "in epoch ", advice, code=3)
-    assert not (tmp_path / "run" / "result.json").exists()
-    assert not (tmp_path / "run" / "model.safetensors").exists()
-    assert "validation" not in outcome.out  # no table

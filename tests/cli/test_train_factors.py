@@ -101,10 +101,3 @@ def test_its_config_can_be_used_again(run, tmp_path, monkeypatch):
     assert (outcome.code, outcome.err) == (0, "")
     assert "own labels" not in outcome.out
     assert "auto_factors" not in result_of(tmp_path / "run")
-
-
-@pytest.mark.parametrize("variant", ["paper", "released"])
-def test_other_readings_cannot_find_it(tmp_path, variant):
-    outcome = train(tmp_path / "run", model=f"lgdgcn-{variant}")
-    outcome.refused("factors is 'auto'", f"the {variant} variant", "give a number")
-    assert not (tmp_path / "run").exists()

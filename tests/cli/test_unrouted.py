@@ -7,9 +7,7 @@ import pytest
 from cli.conftest import write_graph
 from cli.runner import call, page_of, result_of, train
 from cli.test_warnings import write_classes
-from lgdgcn import LGDClassifier
-from lgdgcn.errors import LGDWarning
-from lgdgcn.runs.finished import lost_to, open_run
+from lgdgcn.runs.finished import lost_to
 
 SHARED = "warning: routing entropy is 1.0000: every edge is shared by all factors almost alike"
 IN_ONE = "warning: one factor is the likeliest of all edges, so factors do not say why an edge is"
@@ -53,13 +51,6 @@ def test_a_factor_without_edges_is_not_described(in_one):
     )
     one, other = json.loads(call("explain", run, "--json").out)["factors"]
     assert sorted([len(one["most_active_nodes"]), len(other["most_active_nodes"])]) == [0, 5]
-
-
-def test_python_says_it(in_one):
-    data = open_run(in_one[0], "cpu").data
-    settings = {"factors": 2, "hidden_channels": 8, "epochs": 8, "budget": "none"}
-    with pytest.warns(LGDWarning, match=IN_ONE.removeprefix("warning: ")):
-        LGDClassifier(**settings).fit(data)
 
 
 def test_the_page_is_told_once(failed, quick_measures, tmp_path):

@@ -6,7 +6,7 @@ SAID = "factors take under 1 % of the edges; factors="
 MANY = ["--model", "lgdgcn", "--set", "factors=14", "--set", "hidden_channels=42"]
 
 
-def test_factors_without_edges_are_named(tmp_path):
+def test_factors_without_edges_are_named(quick_measures, tmp_path):
     run = tmp_path / "run"
     trained = train(run, *MANY, "--seeds", 2)
     measured = call("measure", run)
@@ -16,10 +16,3 @@ def test_factors_without_edges_are_named(tmp_path):
     assert trained.out.count(f"warning: {kept}") == 1
     assert "warning: " not in measured.out
     assert 1 <= result_of(run)["factors"]["factor_usage"] < 14
-
-
-def test_the_paper_variant_has_no_free_factors(tmp_path):
-    run = tmp_path / "run"
-    outcome = train(run, "--model", "lgdgcn-paper", *MANY[2:], epochs=2)
-    assert outcome.code == 0
-    assert SAID not in outcome.out

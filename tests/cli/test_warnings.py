@@ -69,7 +69,8 @@ def test_training_alone_says_it(case, quick_measures, tmp_path):
 
 def test_of_several_seeds_only_what_is_said_of_the_kept_one(tmp_path):
     graph, run = write_classes(tmp_path / "graph", "nothing"), tmp_path / "run"
-    assert train(run, "--set", "lr=1e-9", "--seeds", 3, graph=graph, epochs=12).code == 0
+    settings = ["--set", "lr=1e-9", "--set", "factors=1", "--seeds", 3]
+    assert train(run, *settings, graph=graph, epochs=12).code == 0
     result = result_of(run)
     kept = max(result["runs"], key=lambda one: one["val"])["seed"]
     told = [text.removeprefix(f"seed {kept}: ") for text in result["warnings"]]
@@ -77,6 +78,10 @@ def test_of_several_seeds_only_what_is_said_of_the_kept_one(tmp_path):
     assert 0 < len(told) < len(result["warnings"])
     outcome = call("predict", run, "--out", tmp_path / "p.csv", "--json")
     assert json.loads(outcome.out)["warnings"] == told
+    (run / "result.json").unlink()
+    outcome = call("predict", run, "--out", tmp_path / "p.csv")
+    assert outcome.code == 0
+    assert "warning: " not in outcome.out
 
 
 def test_a_label_for_every_node_is_said_once(tmp_path):
@@ -102,12 +107,3 @@ def test_a_strangers_run_does_not_steer_the_terminal(mine, tmp_path):
     outcome = call("predict", run, "--out", tmp_path / "p.csv", "--json")
     assert json.loads(outcome.out)["warnings"] == [hostile]
     assert all(c.isprintable() or c == "\n" for c in outcome.out + outcome.err)
-
-
-def test_a_model_without_results_predicts_without_a_word(tmp_path):
-    graph, run = write_classes(tmp_path / "graph", "nothing"), tmp_path / "run"
-    assert train(run, "--set", "lr=1e-9", "--set", "factors=1", graph=graph, epochs=12).code == 0
-    (run / "result.json").unlink()
-    outcome = call("predict", run, "--out", tmp_path / "p.csv")
-    assert outcome.code == 0
-    assert "warning: " not in outcome.out

@@ -237,16 +237,6 @@ def test_measures_of_a_sample_say_so(run, whole, tmp_path, monkeypatch):
     assert same["routing_entropy"]["value"] == pytest.approx(entropy["value"], abs=1e-4)
 
 
-def test_parts_that_are_not_there(run, tmp_path):
-    for options, words in (
-        (["--node", "nobody"], ["nobody"]),
-        (["--class", "nothing"], ["nothing", "plain"]),
-        (["--class", "plain", "--node", "n5"], ["leave out one"]),
-        (["--node", "n5", "--hops", 0], ["at least 1"]),
-    ):
-        call("explore", run, "--out", tmp_path / "p.html", *options).refused(*words)
-
-
 # Files
 
 
@@ -306,13 +296,7 @@ def test_another_graph_that_does_not_fit(run, tmp_path, monkeypatch):
     refused.refused("pack it with --like")
 
 
-def test_a_model_that_needs_all_nodes_is_refused(packed, tmp_path, monkeypatch):
-    assert train(tmp_path / "run", "--model", "gcn", graph=packed, epochs=1).code == 0
-    monkeypatch.setattr(opened, "available_memory", lambda: 0)
-    call("predict", tmp_path / "run").refused("does not fit", "--batch-size")
-
-
-@pytest.mark.parametrize("name", ["row_ptr", "column", "y"])
+@pytest.mark.parametrize("name", ["column", "y"])
 def test_a_changed_array_of_any_size_is_refused(name, packed, run, tmp_path, monkeypatch):
     """Large files are not hashed when they are opened, but before all of them is used."""
     monkeypatch.setattr(reader, "CHEAP", -1)

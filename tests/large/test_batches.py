@@ -100,8 +100,7 @@ def depth_of(options, table):
 
 
 @pytest.mark.usefixtures("_float64")
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "seed"), zip([False, True], SEEDS, strict=True))
 @pytest.mark.parametrize(
     ("case", "table"),
     [(case, table) for case in CASES for table in (False, True) if not table or "hop" in case],
@@ -161,8 +160,7 @@ def test_all_neighbours_give_the_gradients_of_the_whole_graph(case, table, weigh
         assert_close(grad, expected[name], rtol=1e-7, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("weighted", "seed"), zip([False, True], SEEDS, strict=True))
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_a_table_of_hops_is_the_propagation_of_all_nodes(seed, weighted, is_sparse, tmp_path):
     data = graph_of(seed, weighted=weighted)

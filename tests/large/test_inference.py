@@ -63,9 +63,13 @@ def dense(rows):
     return root[:, None] * matrix * root
 
 
+ON_GRAPHS = [(name, "weighted") for name in CASES]
+ON_GRAPHS += [(name, kind) for name in ("encoder and votes", "features", "both")
+              for kind in ("plain", "sparse", "label sets")]  # fmt: skip
+
+
 @pytest.mark.usefixtures("_small_pieces")
-@pytest.mark.parametrize("graph", ["plain", "weighted", "sparse", "label sets"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "graph"), ON_GRAPHS)
 def test_as_on_the_whole_graph(name, graph):
     data = graph_of(1, weighted=graph == "weighted")
     model = model_of(CASES[name], multi_label=graph == "label sets")
@@ -90,8 +94,7 @@ def test_as_on_the_whole_graph(name, graph):
 
 
 @pytest.mark.parametrize("structure", ["none", "both"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("weighted", "seed"), [(False, 0), (True, 1)])
 def test_without_a_factor(tmp_path, seed, weighted, structure):
     """Also where the neighbourhood is a small part, the scores are those of the whole graph."""
     data = chain_graph(seed, weighted)

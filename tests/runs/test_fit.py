@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
-from lgdgcn.data.validate import fingerprint
-from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDWarning, StoppedError
+from lgdgcn.errors import CheckpointError, DivergedError, InputError, StoppedError
 from lgdgcn.runs import fit as fit_module
 from lgdgcn.runs.checkpoint import Checkpoint
 from lgdgcn.runs.fit import SeedResult, fit, summary
@@ -79,17 +78,6 @@ def test_the_model_of_the_best_seed_is_kept(monkeypatch, values, best):
     torch.testing.assert_close(weights(kept), weights(expected), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.usefixtures("general_position")
-@pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
-@pytest.mark.parametrize("load", [one_split, split_of])
-def test_seeds_are_what_each_would_be_alone(model, load):
-    results, _ = fit(load, SETTINGS, model, [2, 5], CPU)
-    alone = [fit(load, SETTINGS, model, [seed], CPU) for seed in (2, 5)]
-    assert [one.scores for one in results] == [found[0].scores for found, _ in alone]
-    assert not same(*(weights(trained) for _, trained in alone))
-    assert [one.as_row()["data"] for one in results] == [fingerprint(load(s)) for s in (2, 5)]
-
-
 @pytest.mark.parametrize(
     ("tests", "mean", "std"),
     [
@@ -137,7 +125,6 @@ def test_graphs_of_seeds_must_be_alike_but_for_their_splits():
     ("model", "seeds", "changes", "stop_at"),
     [
         ("lgdgcn", [0], {}, 1),
-        ("lgdgcn", [0], {}, 5),
         ("lgdgcn", [0], {"variant": "ours"}, 3),
         ("gcn", [0], {"weight_average": 0.9}, 3),
         ("lgdgcn", SEEDS, {}, 3),
@@ -200,36 +187,6 @@ def test_lines_that_the_checkpoint_does_not_know_are_dropped(tmp_path):
             run.append_metrics(line)
         fit(one_split, SETTINGS, "gcn", [0], CPU, run)
         assert [line["epoch"] for line in lines(run)] == [1, 2, 3, 4, 5, 6]
-
-
-def test_a_damaged_checkpoint_loses_one_interval(tmp_path):
-    with begun(tmp_path / "run") as run:
-        _, expected = fit(one_split, SETTINGS, "lgdgcn", [0, 1], CPU, run)
-        run.checkpoint.write_bytes(run.checkpoint.read_bytes()[:-1])
-        with pytest.warns(LGDWarning, match="going on from the one before"):
-            _, kept = fit(one_split, SETTINGS, "lgdgcn", [0, 1], CPU, run)
-        assert same(weights(kept), weights(expected))
-        assert len(lines(run)) == 12
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"settings": {"lr": 0.5, "k": 4}}, r"config\.k: 3 -> 4; config\.lr: 0\.01 -> 0\.5"),
-        ({"model": "disengcn"}, 'config.model: "lgdgcn" -> "disengcn"'),
-        ({"data": toy_graph(seed=1)}, r"data\.0: "),
-    ],
-    ids=["settings", "model", "data"],
-)
-def test_another_run_is_refused_and_nothing_changes(tmp_path, change, words):
-    with begun(tmp_path / "run") as run:
-        fit(lambda _: toy_graph(), SETTINGS, "lgdgcn", [0], CPU, run)
-        before = run.metrics.read_bytes(), run.checkpoint.read_bytes()
-        settings = Settings(**SETTINGS.as_dict() | change.get("settings", {}))
-        data, model = change.get("data", toy_graph()), change.get("model", "lgdgcn")
-        with pytest.raises(CheckpointError, match=f"of another run: .*{words}"):
-            fit(lambda _: data, settings, model, [0], CPU, run)
-        assert (run.metrics.read_bytes(), run.checkpoint.read_bytes()) == before
 
 
 def test_a_sound_checkpoint_of_other_weights_is_refused(tmp_path):

@@ -125,7 +125,7 @@ def literal_rule(losses):
     raise AssertionError
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_rule_beside_its_literal_form(seed):
     generator = torch.Generator().manual_seed(seed)
     shared = 5 * torch.randn(1, 30, generator=generator)  # what drops out of differences

@@ -1,7 +1,6 @@
 """A search from its first trial to the winner on fresh seeds."""
 
 import os
-import signal
 import socket
 import subprocess
 from dataclasses import dataclass
@@ -73,6 +72,7 @@ def test_a_score_is_the_best_mean_of_ten_epochs():
     assert smoothed(log[:2], "accuracy") == pytest.approx(0.45)  # stopped early
 
 
+@pytest.mark.usefixtures("few_finalists")
 def test_the_best_settings_are_found():
     """Nobody can learn with a rate of 1e-6: the search has to end at the other one."""
     problem = problem_of({"lr": {"choices": [1e-6, 0.1]}}, epochs=60)
@@ -181,21 +181,6 @@ def test_whoever_ends_before_a_rung_is_not_judged_there(monkeypatch):
 
 
 # Interruptions
-
-
-def test_a_stopped_search_keeps_what_is_finished_and_goes_on():
-    study, stop = new_study(), StopRequest()
-
-    def on_trial():
-        if len(finished(study)) == 5:
-            stop.signal = signal.SIGTERM
-
-    with pytest.raises(StoppedError, match="what is finished is kept, go on with --resume") as end:
-        searched(study=study, on_trial=on_trial, stop=stop)
-    assert end.value.exit_code == 143
-    assert states(study) == ["COMPLETE"] * 8 + ["FAIL"]  # a batch is four
-    searched(study=study)
-    assert states(study) == ["COMPLETE"] * 8 + ["FAIL", "COMPLETE"]
 
 
 def test_trials_of_dead_processes_of_this_machine_are_lost(found):

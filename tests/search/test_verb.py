@@ -133,18 +133,6 @@ def test_the_printed_command_uses_the_preset(tuned, tmp_path):
 # Going on
 
 
-def test_nothing_is_searched_twice_by_accident(again):
-    before = content(again)
-    tune(again).refused(f"study {NAME} already exists", "study.db", "--resume")
-    other = SPACE.replace("high = 0.8", "high = 0.7")
-    tune(again, "--resume", space=other).refused("of another search: space.dropout.high: 0.8 -> 0.")
-    tune(again, "--resume", "--seeds", 4).refused("of another search", "seeds: 3 -> 4")
-    tune(again, "--resume", "--features", "degree").refused('features: null -> "degree"')
-    tune(again, "--resume", model="gcn").refused("there is no study", "-gcn in ")
-    after = content(again)
-    assert {**after, "space.toml": None} == {**before, "space.toml": None}
-
-
 def test_a_finished_search_trains_nothing_and_more_trials_go_on(again, monkeypatch):
     before = content(again)
     with monkeypatch.context() as patch:
@@ -307,7 +295,7 @@ def test_a_folder_of_any_name_and_the_shipped_space(tmp_path, monkeypatch):
     call("tune", moved, *how).refused("of another search: data: ")
 
 
-@pytest.mark.parametrize("model", ["lgdgcn", "lgdgcn-paper", "lgdgcn-released"])
+@pytest.mark.parametrize("model", ["lgdgcn", "lgdgcn-released"])
 def test_readings_of_our_model(tmp_path, model):
     outcome = tune(tmp_path, model=model, trials=1)
     assert outcome.code == 0, outcome
@@ -330,68 +318,6 @@ def test_what_is_set_is_not_searched(tmp_path):
         " --set lr=0.02 --set epochs=6 --metric average_precision"
     )
     tune(tmp_path, "--set", "lr=0.03", "--resume").refused("of another search", "lr: 0.02")
-
-
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["--seeds", 2], ["--seeds is 2", "one lucky seed", "at least 3"]),
-        (["--trials", 0], ["--trials is 0", "at least 1"]),
-        (["--model", "transformer"], ["model is 'transformer'", "choose from lgdgcn"]),
-        (["--variant", "paper"], ["--variant"]),
-        (["--device", "gpu"], ["device is 'gpu'", "use auto, cpu"]),
-        (["--space", "absent.toml"], ["absent.toml: no such file"]),
-        (["--storage", "me:secret@host/x"], ["--storage is no place for a study"]),
-        (
-            ["--set", "variant=ours", "--model", "lgdgcn"],
-            ["variant is part of the model"],
-        ),
-        (["--set", "dropuot=0"], ["did you mean dropout?"]),
-        (["--set", "factors=2"], ["factors is a setting of lgdgcn and disengcn, not of mlp"]),
-        (["--set", "k=3", "--model", "lgdgcn"], ["k is used only with latent_graph = true"]),
-        (["--set", "checkpoint_every=3"], ["checkpoint_every is for lgdgcn train"]),
-        (["--metric", "accuracy"], ["which sets of labels do not have"]),
-        (["--set", "lr=1", "--set", "dropout=0"], ["--set leaves nothing to search"]),
-        (["--resume"], ["there is no study", "leave out --resume"]),
-    ],
-)
-def test_wrong_arguments(tmp_path, args, words):
-    outcome = tune(tmp_path, *args)
-    outcome.refused(*words)
-    assert "secret" not in outcome.err
-    assert not (tmp_path / "out/study.db").exists()
-
-
-def test_files_of_others_are_not_replaced(tmp_path):
-    for name in ("trials.csv", f"{NAME}.toml"):
-        folder = tmp_path / name
-        (folder / "out").mkdir(parents=True)
-        (folder / "out" / name).write_text("mine")
-        tune(folder).refused(f"{name} is not of a search: choose another --out")
-        assert content(folder / "out") == {name: b"mine"}
-    (tmp_path / "out").write_text("a file")
-    tune(tmp_path).refused(f"cannot write {tmp_path / 'out'}")
-
-
-def test_wrong_graphs(tmp_path):
-    out = ["--out", tmp_path / "out"]
-    call("tune", "coral", *out).refused("coral")
-    graph = write_graph(tmp_path / "graph")
-    nodes = graph / "nodes.csv"
-    nodes.write_text(nodes.read_text().replace(",val", ",test"))
-    call("tune", graph, "--model", "mlp", *out).refused_last("has no validation nodes", "mark some")
-    assert not (tmp_path / "out").exists()
-
-
-def test_trials_that_all_fail(tmp_path):
-    wild = "[space]\nlr = {low = 1e29, high = 1e30}\n[settings]\nepochs = 12\nnum_layers = 2"
-    outcome = tune(tmp_path, model="gcn", space=wild, trials=2)
-    outcome.refused_last("no trial has come to an end")
-    failed = trials_of(tmp_path, NAME.replace("mlp", "gcn"))
-    assert [t.state.name for t in failed] == ["FAIL"] * 2
 
 
 def test_a_database_that_fails_is_one_line(tmp_path, monkeypatch):

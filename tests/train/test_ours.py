@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import cache
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ GRAPH = synthetic_graph(factors=3, nodes=200, classes=4, average_degree=20, seed
 SIZES = {"factors": 3, "hidden_channels": 12, "epochs": 150}
 
 
+@cache
 def trained(variant, **changes):
     settings = resolve(
         preset("any", "lgdgcn", "ours", multi_label=True), SIZES, {"variant": variant}, changes

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from cli.runner import call
 from large.graphs import changed
 from large.test_sampler import STRUCTURE, canonical_graph, trained
 from lgdgcn.train.ranks import RankError, Ranks, _new_name
@@ -100,7 +101,7 @@ def test_ranks_with_different_graphs_leave_an_older_run_as_it_was(tmp_path):
         pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen(command, env=environment(**ranks), **pipes)
 
-    assert start(200).wait(timeout=250) == 0
+    assert call("train", "synthetic:nodes=200", *options).code == 0
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     options.append("--overwrite")
     meet = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
@@ -144,12 +145,7 @@ def test_fault_35_a_rank_that_is_killed_loses_nothing(tmp_path):
     command = ["-m", "lgdgcn", "train", graph, "--epochs", "40", "--batch-size", "100"]
     command += ["--set", "batch_parts=2", "--set", "checkpoint_every=4", "--device", "cpu"]
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    subprocess.run(
-        [sys.executable, *command, "--out", str(undisturbed)],
-        env=environment(),
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+    assert call(*command[2:], "--out", undisturbed).code == 0
     ranks = ["--nproc-per-node=2", "--max-restarts=1", f"--master-port={free_port()}"]
     started = subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", *ranks, *command, "--out", str(killed)],

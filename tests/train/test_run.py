@@ -51,19 +51,3 @@ def test_a_divergence_is_an_error_of_its_result_alone(graph):
     found = {result.training.settings.lr: result.error for result in run(wanted, CPU)}
     assert found[SHORT.lr] is None
     assert "training diverged" in str(found[1e30])
-
-
-def test_a_snapshot_goes_on_as_if_nothing_had_happened(graph):
-    kept = []
-
-    def stop_at_three(epochs):
-        if epochs[0].state.epoch == 3:
-            kept.append(epochs[0].snapshot())
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(run([Training("lgdgcn", SHORT, 0, graph)], CPU, stop_at_three))
-    [resumed] = run([Training("lgdgcn", SHORT, 0, graph, state=kept[0])], CPU)
-    [whole] = run([Training("lgdgcn", SHORT, 0, graph)], CPU)
-    for name, tensor in whole.state.tensors.items():
-        assert torch.equal(resumed.state.tensors[name], tensor), name

@@ -53,7 +53,7 @@ def same(one, other):
 def test_a_saved_model_says_the_same(kind, tmp_path):
     data = toy_graph()
     _, trained = train_seed(
-        data, settings_of(kind, epochs=30, lr=0.05), model_of(kind), 0, torch.device("cpu")
+        data, settings_of(kind, epochs=5, lr=0.05), model_of(kind), 0, torch.device("cpu")
     )
     trained.save(tmp_path / "model.safetensors")
     again = TrainedModel.load(tmp_path / "model.safetensors")
