@@ -192,6 +192,8 @@ def test_when_time_is_over_the_first_rung_decides(graph, short):
     assert choice.early
     assert choice.ranking[0].epochs == 5
     assert "; time was over after 5 epochs" in str(choice)
+    assert (choice.tried, choice.untried) == (2, 1)  # of one size both are trained at once
+    assert str(choice).startswith("settings: the best of the first 2 of 3 on validation")
 
 
 def test_a_signal_stops_the_search(graph, short):

@@ -116,13 +116,13 @@ def _print_ranking(result: Result) -> None:
     metric = METRICS.get(search["metric"], search["metric"])
     title = f"Race on validation, {metric} in %{splits}, ± standard error"
     console.table(title, ["model", "validation", "epochs", "settings\ntried"], rows)
-    judged = [row for row in result["ranking"] if "validation" in row]
-    if better := [row for row in judged[1:] if row["validation"] > judged[0]["validation"]]:
+    first, *others = result["ranking"]
+    best = first.get("validation", math.inf)
+    if better := [row for row in others if row.get("validation", 0) > best]:
         names = " and ".join(_told_name(row["model"]) for row in better)
         console.say(
-            f"{_told_name(judged[0]['model'])} is chosen: the scores of {names} are higher by less "
-            "than a quarter of the standard error, and of models that are alike the simplest is "
-            "taken"
+            f"{_told_name(first['model'])} is chosen: {names} scored higher by less than a quarter "
+            "of the standard error, and of models that score alike the simplest is taken"
         )
 
 
