@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.runner import ForkServer, Outcome, train
+from cli import edge_graph
+from cli.runner import ForkServer, Outcome, call, train
 
 CLASSES = ["=1+1", "größe", "plain"]
 
@@ -67,6 +68,23 @@ def unrouted(tmp_path_factory) -> tuple[Path, Outcome]:
     folder = tmp_path_factory.mktemp("unrouted") / "run"
     settings = ["--model", "lgdgcn-paper", "--set", "tau=1000", "--seeds", 2, "--compare", "gcn"]
     return folder, train(folder, *settings)
+
+
+def _reasons(place: Path, share: float | None) -> tuple[Path, Path, Outcome]:
+    graph = edge_graph.write(place / "graph", share=share)
+    return graph, place / "run", call("train", graph, "--task", "edges", "--out", place / "run")
+
+
+@pytest.fixture(scope="session")
+def typed(tmp_path_factory) -> tuple[Path, Path, Outcome]:
+    """A graph with known types of edges, the run of its reasons, and what was printed."""
+    return _reasons(tmp_path_factory.mktemp("typed"), share=0.5)
+
+
+@pytest.fixture(scope="session")
+def untyped(tmp_path_factory) -> tuple[Path, Path, Outcome]:
+    """The same without types."""
+    return _reasons(tmp_path_factory.mktemp("untyped"), share=None)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import typer
 
 from cli.conftest import write_graph
 from cli.runner import GRAPH, call, content, train
-from cli.test_train_edges import untyped  # noqa: F401 - a fixture
 from lgdgcn.cli import app
 from lgdgcn.cli.options import GraphOptions, assigned, features_of
 from lgdgcn.cli.train_edges import OF_EDGES
@@ -118,7 +117,7 @@ def test_the_settings_of_a_run_train_it_again_and_no_other_model(tmp_path, monke
     assert call("train", GRAPH, *own, "--set", "latent_graph=true", "--set", "k=8").code == 0
 
 
-def test_what_is_true_anyway_may_be_said(untyped, tmp_path):  # noqa: F811
+def test_what_is_true_anyway_may_be_said(untyped, tmp_path):
     _, run, _ = untyped
     for device in ("cpu", "auto"):
         assert call("explain", run, "--device", device).code == 0
@@ -135,7 +134,7 @@ def test_what_is_true_anyway_may_be_said(untyped, tmp_path):  # noqa: F811
     ],
     ids=" ".join,
 )
-def test_reasons_of_edges_are_of_the_cpu(untyped, verb, words, monkeypatch):  # noqa: F811
+def test_reasons_of_edges_are_of_the_cpu(untyped, verb, words, monkeypatch):
     _, run, _ = untyped
     call(*verb, run, "--device", "banana").refused("device is 'banana'")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)

@@ -7,13 +7,9 @@ import pytest
 
 from cli.conftest import write_graph
 from cli.runner import call, rows, train
-from lgdgcn import LGDClassifier
 from lgdgcn.data.packed import PackedGraph
-from lgdgcn.data.user_graph import read_graph
 
 pytest.importorskip("duckdb", reason="packing needs the extra [scale]")
-
-SPACE = "[space]\nlr = {low = 0.01, high = 0.3}\n[settings]\nepochs = 4\nhidden_channels = 8\n"
 
 
 @pytest.fixture(scope="module")
@@ -112,19 +108,6 @@ def test_data_check(graphs):
     assert "files are what was packed" in outcome.out
 
 
-def test_tune(graphs, tmp_path):
-    (tmp_path / "space.toml").write_text(SPACE)
-    found = []
-    for i, graph in enumerate(graphs):
-        options = ["--model", "mlp", "--trials", 2, "--space", tmp_path / "space.toml"]
-        options += ["--out", tmp_path / f"{i}", "--storage", tmp_path / f"{i}.db"]
-        outcome = call("tune", graph, *options)
-        assert outcome.code == 0, outcome.err
-        found.append((tmp_path / f"{i}" / "trials.csv").read_text())
-    times = re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+|,\d+\.\d+$", re.MULTILINE)
-    assert times.sub("", found[0]) == times.sub("", found[1])
-
-
 def test_why_edges_are_there(graphs, tmp_path):
     written = []
     for i, graph in enumerate(graphs):
@@ -135,13 +118,6 @@ def test_why_edges_are_there(graphs, tmp_path):
         assert outcome.code == 0, outcome.err
         written.append((tmp_path / f"{i}.csv").read_bytes())
     assert written[0] == written[1]
-
-
-def test_the_estimator(graphs):
-    settings = {"hidden_channels": 8, "factors": 2, "epochs": 4, "budget": "none"}
-    data = [read_graph(graphs[0]), PackedGraph.open(graphs[1]).to_data()]
-    models = [LGDClassifier(**settings).fit(one) for one in data]
-    assert (models[0].predict_proba() == models[1].predict_proba()).all()
 
 
 def test_roles_are_given_when_packing(graphs, tmp_path):

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from cli.runner import call, content, train
-from cli.test_train_edges import typed, untyped  # noqa: F401 - fixtures
 
 
 def test_a_run_is_shown_as_it_was_printed(finished):

@@ -244,6 +244,23 @@ def test_a_time_limit_ends_the_race_with_a_word(graph, tmp_path):
     assert config_of(tmp_path / "run")["search"]["early"] is True
 
 
+def test_a_winner_that_is_not_the_highest_is_explained(graph, tmp_path, winner):
+    winner("mlp")
+    outcome = run(tmp_path / "run", graph)
+    file = tmp_path / "run/result.json"
+    result = json.loads(file.read_text())
+    result["ranking"][0]["validation"], result["ranking"][1]["validation"] = 0.7, 0.71
+    result["ranking"][2]["validation"] = result["ranking"][3]["validation"] = 0.6
+    file.write_text(json.dumps(result))
+    said = "MLP is chosen: "
+    assert call("show", tmp_path / "run").out.count(said) == 1
+    result["ranking"][0]["validation"] = 0.99
+    file.write_text(json.dumps(result))
+    assert said not in call("show", tmp_path / "run").out
+    whose = f"factors are those of LGD-GCN (ours), in {tmp_path / 'run/compared/lgdgcn'}; MLP"
+    assert outcome.out.count(whose) == 1
+
+
 def test_more_settings_than_there_are_are_searched_for(graph, tmp_path):
     outcome = run(tmp_path / "run", graph, "--model", "mlp", "--budget", 5)
     assert outcome.code == 0, outcome

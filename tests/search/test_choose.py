@@ -125,23 +125,10 @@ def test_families_that_lack_a_setting_of_the_users_take_no_part():
         candidates("", None, {"factors": 2, "heads": 2}, multi_label=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"), [("40", 40), (" none ", 0), (None, None), ("5m", "--time-limit 5m"),
-                        ("0", "give a number"), ("-3", "give a number"), ("x", "give a number")]
-)  # fmt: skip
-def test_a_budget_is_a_number_of_settings(text, found):
-    if isinstance(found, str):
-        with pytest.raises(InputError, match=found):
-            budget_of(text)
-    else:
-        assert budget_of(text) == found
-
-
-@pytest.mark.parametrize("text", ["", "5", "-1m", "nanm", "1d", "0s"])
-def test_a_time_limit_is_a_time(text):
+def test_budgets_and_time_limits():
+    """What is refused is in golden/records/refusals.txt."""
+    assert (budget_of("40"), budget_of(" none "), budget_of(None)) == (40, 0, None)
     assert (limit_of("90s"), limit_of("none"), limit_of(None)) == (90.0, None, 1800.0)
-    with pytest.raises(InputError, match="--time-limit is"):
-        limit_of(text)
 
 
 # What is chosen
@@ -205,6 +192,8 @@ def test_when_time_is_over_the_first_rung_decides(graph, short):
     assert choice.early
     assert choice.ranking[0].epochs == 5
     assert "; time was over after 5 epochs" in str(choice)
+    assert (choice.tried, choice.untried) == (2, 1)  # of one size both are trained at once
+    assert str(choice).startswith("settings: the best of the first 2 of 3 on validation")
 
 
 def test_a_signal_stops_the_search(graph, short):

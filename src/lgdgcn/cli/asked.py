@@ -42,7 +42,8 @@ class Asked:
         overwrite: Replace the run in it.
         compare: Names of models that are trained, too.
         budget: How many settings to try; 0 takes the first, ``None`` is the whole portfolio.
-        seconds: Time limit for that, if any.
+        time_limit: The time limit for that as it is written, if it is.
+        seconds: The limit that holds, if any.
     """
 
     source: GraphSource
@@ -57,6 +58,7 @@ class Asked:
     overwrite: bool
     compare: list[str]
     budget: int | None
+    time_limit: str | None
     seconds: float | None
 
     def __post_init__(self) -> None:

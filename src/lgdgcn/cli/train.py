@@ -158,6 +158,7 @@ def train(
         overwrite=overwrite,
         compare=beside,
         budget=budget_of(budget),
+        time_limit=time_limit,
         seconds=limit_of(time_limit),
     )
     from lgdgcn.cli.train_nodes import train_nodes

@@ -46,7 +46,7 @@ from lgdgcn.search.candidates import candidates
 from lgdgcn.search.choose import Choice, Ranked, choose
 from lgdgcn.search.factors import FOUND
 from lgdgcn.search.race import Candidate
-from lgdgcn.train.ranks import Ranks, rank_timeout
+from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.task import choose_metric
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.training import Epoch
@@ -96,7 +96,8 @@ def train_nodes(asked: Asked) -> tuple[Path, list[Result]]:
             try:
                 results = command.run_all(restarted=ranks.restarts > 0)
             except StoppedError as error:
-                message = f"{error}; saved, repeat the command with --resume --out {command.path} "
+                saved = "saved, " if Run.open(command.path).config.is_file() else ""
+                message = f"{error}; {saved}repeat the command with --resume --out {command.path} "
                 raise StoppedError(message + "to go on", error.exit_code) from None
         command.show(results)
         return command.path, results
@@ -176,9 +177,10 @@ class _Command:
         asked, data = self.asked, self.data
         graph, multi_label = asked.source.preset_name, data.y.dim() == 2
         every = candidates(graph, asked.model, self.settings, multi_label=multi_label)
-        if asked.budget and len(every) == 1:
+        option = f"--budget {asked.budget}" if asked.budget else f"--time-limit {asked.time_limit}"
+        if (asked.budget or asked.time_limit) and len(every) == 1:
             raise InputError(
-                f"--budget {asked.budget} has nothing to choose from, as {asked.model} has one "
+                f"{option} has nothing to choose from, as {asked.model or every[0].model} has one "
                 f"set of settings for {asked.source.name}; leave it out"
             )
         tried = fitting(every[: self._most], data, self.device)
@@ -265,15 +267,12 @@ class _Command:
         return rows
 
     def _choose(self, tried: list[Candidate]) -> Choice:
-        seconds = self.asked.seconds
-        if Ranks.current().size > 1:  # the others wait for the choice
-            seconds = min(seconds or math.inf, rank_timeout() / 2)
         choice = choose(
             tried,
             self.data,
             self.device,
             seed=self.asked.seeds[0],
-            seconds=seconds,
+            seconds=self.asked.seconds,
             stop=self.stop,
             budget=self.asked.budget,
             fixed=self.settings,
@@ -293,7 +292,7 @@ class _Command:
         tables["settings"] = candidate.settings.as_dict()
         if choice.factors is not None and belongs("factors", candidate.model):
             tables["auto_factors"] = choice.factors.as_dict()
-        if choice.tried > 1:
+        if choice.tried + choice.untried > 1:
             tables["search"] = choice.as_dict()
         text = "\n".join(to_toml(table, values) for table, values in tables.items())
         planned.run.write_config(text)

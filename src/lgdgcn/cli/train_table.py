@@ -120,9 +120,8 @@ def _print_ranking(result: Result) -> None:
     if better := [row for row in judged[1:] if row["validation"] > judged[0]["validation"]]:
         names = " and ".join(_told_name(row["model"]) for row in better)
         console.say(
-            f"{_told_name(judged[0]['model'])} is chosen: the scores of {names} are higher by less "
-            "than a quarter of the standard error, and of models that are alike the simplest is "
-            "taken"
+            f"{_told_name(judged[0]['model'])} is chosen: {names} scored higher by less than a "
+            "quarter of the standard error, and of models that score alike the simplest is taken"
         )
 
 

@@ -112,10 +112,12 @@ def tune(
     ranges = space_of(kind, variant, source.preset_name, given, own, **about)
     problem = tuning.SearchProblem(source, kind, ranges, seeds, where)
     console.say(str(problem.metric(data)))
-    make_folder(folder)
+    if not resume:
+        make_folder(folder)  # where the study lies
     with database_faults(url), stop_on_signals() as stop:
         drawn = tuning.sampler(None if resume else 0)
         study = open_study(name, url, problem.describe(), resume=resume, sampler=drawn)
+        make_folder(folder)  # of a study that goes on in a database elsewhere
         if worker:
             with suppress(StoppedError):  # the first process says so
                 tuning.search(problem, study, trials, with_others=True, stop=stop)

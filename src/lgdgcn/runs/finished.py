@@ -75,7 +75,13 @@ class FinishedRun:
     def other_seeds(self) -> list[TrainedModel]:
         """The models of the seeds that were not best, as far as they are kept."""
         others = (run["seed"] for run in self.result["runs"] if run != self.best_run)
-        kept = [file for file in map(self.files.seed_model, others) if file.is_file()]
+        files = [self.files.seed_model(seed) for seed in others]
+        kept = [file for file in files if file.is_file()]
+        if kept != files:
+            lost = next(file for file in files if file not in kept)
+            text = f"{lost} is missing: of {len(files) + 1} seeds {len(kept) + 1} "
+            text += "is looked at" if not kept else "are compared"
+            warnings.warn(text, LGDWarning, stacklevel=2)
         return [TrainedModel.load(file, self._device) for file in kept]
 
     @cached_property

@@ -45,7 +45,8 @@ class Ranked:
         score: Mean validation score when it was last judged; ``None`` if it was not.
         noise: Standard error of the score.
         epochs: How long it had been trained then.
-        tried: How many candidates of the family took part.
+        tried = sum(bool(one.scores or one.failure) for one in family)
+        row = Ranked(asked[best], best.score, 0.0, best.epochs, tried)
         state: Where its training on the graph's own split stands, to go on with; ``None`` if it
             was not trained on the graph.
         log: The metrics of the epochs of ``state``.
@@ -83,6 +84,7 @@ class Choice:
         sample: Nodes of the part of the graph that they were trained on; 0 for all of it.
         early: Whether time was over before the end.
         searched: Settings that were tried beyond the portfolio.
+        untried: Candidates of which none was judged before time was over.
         too_large: Candidates that took no part, as the whole graph is too large for them.
         factors: How ``factors = "auto"`` was answered, if it was asked.
     """
@@ -93,6 +95,7 @@ class Choice:
     sample: int = 0
     early: bool = False
     searched: int = 0
+    untried: int = 0
     too_large: int = 0
     factors: FoundFactors | None = None
 
@@ -113,7 +116,7 @@ class Choice:
 
     @property
     def tried(self) -> int:
-        """How many candidates took part."""
+        """How many candidates were judged; without a race, how many there are."""
         return sum(row.tried for row in self.ranking)
 
     def of(self, model: str) -> Ranked | None:
@@ -129,6 +132,9 @@ class Choice:
                 "be chosen"
             )
         text = f"settings: the best of {self.tried} on validation"
+        if self.untried:
+            text = f"settings: the best of the first {self.tried} of {self.tried + self.untried} "
+            text += "on validation"
         if self.searched:
             text += f", {self.searched} of them by a search near the best"
         if self.splits > 1:
@@ -236,6 +242,7 @@ def choose(
         ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
         about["searched"] = len(trials.standings)
     sample = 0 if graph is data else int(graph.num_nodes or 0)
+    about["untried"] = len(asked) - sum(row.tried for row in ranking)
     return Choice(ranking, metric, len(splits), sample, outcome.early, **about)
 
 
@@ -319,7 +326,8 @@ def _ranking(
     rows = []
     for family in families.values():
         best = _best_of_family(family, judged)
-        row = Ranked(asked[best], best.score, 0.0, best.epochs, len(family))
+        tried = sum(bool(one.scores or one.failure) for one in family)
+        row = Ranked(asked[best], best.score, 0.0, best.epochs, tried)
         if best.score is not None:
             row = replace(row, noise=_noise(best.scores, judged))
         if goes_on and best.state is not None:
