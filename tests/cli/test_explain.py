@@ -221,6 +221,7 @@ def test_factors_of_a_model_without_them_are_those_of_the_one_beside_it(tmp_path
     outcome = call("predict", run, "--edges")
     assert outcome.code == 0, outcome.err
     assert outcome.out.count(whose) == 1
+    assert json.loads(call("predict", run, "--edges", "--json").out)["factors_of"] == whose
     assert call("predict", beside, "--edges").code == 0
     edges = [(one / "predictions-edges.csv").read_bytes() for one in (run, beside)]
     assert edges[0] == edges[1]
@@ -229,3 +230,12 @@ def test_factors_of_a_model_without_them_are_those_of_the_one_beside_it(tmp_path
     outcome = call("predict", run, "--edges")
     assert outcome.code == 2
     assert "GCN has no factors of edges" in outcome.err
+
+
+def test_the_model_of_a_seed_that_is_missing_is_named(finished, tmp_path):
+    run = shutil.copytree(finished[0], tmp_path / "run")
+    lost = sorted(run.glob("model-seed-*.safetensors"))
+    assert lost
+    for file in lost:
+        file.unlink()
+    assert "is missing: of 2 seeds 1 is looked at" in call("explain", run).err

@@ -131,6 +131,7 @@ def _predict_nodes(
         console.say(f"{written['edges']} edges: {edge_file}")
         if whose is not None:
             console.say(whose)
+            written["factors_of"] = whose
             more = warnings_of(with_factors, view.edge_factors, other=other is not None)
             warnings, unsaid = warnings + more[0], unsaid + more[1]
     for warning in unsaid:
