@@ -348,7 +348,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         if type(most) is not int or most < 1 or (most > 1 == len(tried)):
             raise InputError(
                 f"budget is {budget!r}; give a number of settings to try, of which the portfolio "
-                f"of {self.model} has {len(tried)}, 'none' for the first of them, or None for all"
+                f"of {self.model} has {len(tried)}, 'none' for the first of them, or None for all "
+                "(a time is time_limit='5m')"
             )
         tried = tried[:most]
         if self.time_limit is not None and len(tried) == 1:
