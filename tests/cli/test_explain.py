@@ -208,6 +208,7 @@ def test_factors_of_a_model_without_them_are_those_of_the_one_beside_it(tmp_path
     assert train(beside, epochs=2).code == 0
     whose = f"factors are those of LGD-GCN (ours), in {beside}; GCN predicts labels"
     assert json_of(run)["factors_of"] == whose
+    assert f"the prediction here and the {whose}" in call("explain", run, "--node", "7").out
     for verb in ("explain", "measure", "explore"):
         outcome = call(verb, run)
         assert outcome.code == 0, outcome.err

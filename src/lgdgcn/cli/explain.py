@@ -101,6 +101,8 @@ def _open(
         explainer: Explainer = LargeExplainer.of(graph, names)
     else:
         explainer = Explainer(run.trained, graph.data, run.other_seeds)
+    if whose is not None and names:  # what is predicted of these is not what predict writes
+        whose = f"the prediction here and the {whose}"
     notes = {"note": explainer.note, "factors_of": whose}
     warnings = warnings_of(run, explainer.edge_factors_of_graph)
     return explainer, {key: note for key, note in notes.items() if note is not None}, warnings
