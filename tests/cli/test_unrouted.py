@@ -1,4 +1,4 @@
-"""Where factors do not say why edges are there, training and its page say so, once."""
+"""Where factors do not say why edges are there, training and all that shows factors say so."""
 
 import json
 
@@ -37,6 +37,13 @@ def test_train_says_it_once_for_all_seeds_and_keeps_it(failed):
     assert outcome.out.count(said.removeprefix("warning: ")) == 1  # not of a model without factors
     assert sum(f"warning: {text}".startswith(said) for text in result_of(folder)["warnings"]) == 1
     assert result_of(folder / "compared/gcn")["warnings"] == []
+
+
+@pytest.mark.parametrize("verb", ["explain", "measure"])
+def test_verbs_that_show_factors_say_it_again(failed, quick_measures, verb):
+    run, _, said = failed
+    outcome = call(verb, run)
+    assert (outcome.out + outcome.err).count(said) == 1
 
 
 def test_a_factor_without_edges_is_not_described(in_one):

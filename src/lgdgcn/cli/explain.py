@@ -84,7 +84,7 @@ def explain(
 def _open(
     folder: Path, device: str, names: list[str]
 ) -> tuple["ExplainedGraph", dict[str, str], tuple[list[str], list[str]]]:
-    """A run's graph with its reasons, notes by a key, and its warnings: all, and what is new.
+    """A run's graph with its reasons, notes by a key, and its warnings: all, and what to print.
 
     Of a graph that is not read whole, only the nodes of these names and what is near them.
     """
@@ -104,7 +104,7 @@ def _open(
     if whose is not None and names:  # what is predicted of these is not what predict writes
         whose = f"the prediction here and the {whose}"
     notes = {"note": explainer.note, "factors_of": whose}
-    warnings = warnings_of(run, explainer.edge_factors_of_graph)
+    warnings = warnings_of(run, explainer.edge_factors_of_graph, again=True)
     return explainer, {key: note for key, note in notes.items() if note is not None}, warnings
 
 

@@ -61,7 +61,7 @@ def measure(
     for line in notes:
         console.say(line)
     edge_factors = output.layers[-1].edge_factors if output.layers else None
-    warnings, unsaid = warnings_of(opened, edge_factors)
+    warnings, unsaid = warnings_of(opened, edge_factors, again=True)
     unused = usage_warning(opened.trained, output)
     if unused and unused not in warnings:
         warnings, unsaid = [*warnings, unused], [*unsaid, unused]

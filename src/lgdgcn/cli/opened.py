@@ -119,17 +119,18 @@ def open_reasons(run: Run, device: str) -> "ReasonExplainer":
 
 
 def warnings_of(
-    run: FinishedRun, edge_factors: Tensor | None, *, other: bool = False
+    run: FinishedRun, edge_factors: Tensor | None, *, again: bool
 ) -> tuple[list[str], list[str]]:
-    """What a reader should know of a run's model and graph: all of it, and what is new.
+    """What a reader should know of a run's model and graph: all of it, and what to print.
 
     Args:
-        run: The run; what ``train`` has said of it is not new.
+        run: The run; what ``train`` has said of its training is not printed again.
         edge_factors: Of the graph's edges ``[E, M]``, if the model has factors.
-        other: Whether the graph is another than the run's.
+        again: Whether to print what factors say of the edges though ``train`` has said it: of
+            another graph than the run's, and where the factors themselves are looked at.
     """
     said = told_of_training(run.warnings)
     routing = routing_warning(edge_factors, run.trained.settings)
     of_graph = [routing] if routing else []
-    is_new = other or len(said) == len(run.warnings)
+    is_new = again or len(said) == len(run.warnings)
     return [*said, *of_graph], of_graph if is_new else []

@@ -123,7 +123,7 @@ def _predict_nodes(
     graph = graph or GraphView.in_memory(run.trained, _read(run, source))
     written = {"nodes": write_table(out, node_blocks(graph, probabilities)), "file": str(out)}
     console.say(f"{written['nodes']} nodes: {out}")
-    warnings, unsaid = warnings_of(run, graph.edge_factors, other=other is not None)
+    warnings, unsaid = warnings_of(run, graph.edge_factors, again=other is not None)
     if edge_file is not None:
         view = graph if whose is None else _same_graph(graph, with_factors)
         written["edges"] = write_table(edge_file, _edge_blocks(view))
@@ -132,7 +132,7 @@ def _predict_nodes(
         if whose is not None:
             console.say(whose)
             written["factors_of"] = whose
-            more = warnings_of(with_factors, view.edge_factors, other=other is not None)
+            more = warnings_of(with_factors, view.edge_factors, again=other is not None)
             warnings, unsaid = warnings + more[0], unsaid + more[1]
     for warning in unsaid:
         console.warn(warning)
