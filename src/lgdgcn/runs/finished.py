@@ -74,6 +74,8 @@ class FinishedRun:
     @cached_property
     def other_seeds(self) -> list[TrainedModel]:
         """The models of the seeds that were not best, as far as they are kept."""
+        if not self.trained.model.num_factors:  # of which only the best is kept
+            return []
         others = (run["seed"] for run in self.result["runs"] if run != self.best_run)
         files = [self.files.seed_model(seed) for seed in others]
         kept = [file for file in files if file.is_file()]
