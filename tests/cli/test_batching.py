@@ -18,7 +18,6 @@ from lgdgcn.data.packed import PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import LGDWarning
-from lgdgcn.search.choose import Choice
 from lgdgcn.train.memory import TooLargeError
 
 BATCHES = ("--batch-size", 50)
@@ -99,20 +98,6 @@ def test_settings_are_searched_on_a_sample(folder, tmp_path, monkeypatch):
         assert call(*words, "--resume").code == 0
     assert chosen[0] == chosen[1]
     assert "on a sample of 15 nodes" in outcomes[0].out
-
-
-@pytest.mark.parametrize(("ranks", "expected"), [(1, 1000.0), (2, 30.0)])
-def test_other_ranks_do_not_wait_longer_than_they_may(ranks, expected, monkeypatch):
-    asked = []
-    monkeypatch.setenv("LGDGCN_RANK_TIMEOUT", "60")
-    monkeypatch.setattr(training.Ranks, "current", lambda: SimpleNamespace(size=ranks))
-    monkeypatch.setattr(
-        training, "choose", lambda *_, seconds, **more: asked.append(seconds) or Choice(())
-    )
-    wanted = SimpleNamespace(seconds=1000.0, seeds=range(1), budget=None)
-    command = training._Command(wanted, {}, lambda seed: None, torch.device("cpu"), None)
-    command._choose([])
-    assert asked == [expected]
 
 
 @pytest.mark.parametrize("is_first", [True, False])
