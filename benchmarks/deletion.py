@@ -14,9 +14,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from lgdgcn.edges.explain import Explainer
 from lgdgcn.metrics.faithfulness import DeletionCurve, faithfulness
 from lgdgcn.plots import COLORS, save_figure
+from lgdgcn.reasons.explain import Explainer
 from lgdgcn.reproduce.figures import STYLE
 from lgdgcn.runs.finished import FinishedRun, open_run
 

@@ -20,11 +20,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from typed_graphs import GRAPHS, Typed
 
-from lgdgcn.edges import controls, fit_edges, references
-from lgdgcn.edges.controls import Method
-from lgdgcn.edges.pairs import of_pairs
-from lgdgcn.edges.shown import shown_types
 from lgdgcn.metrics.edge_types import edge_type_scores
+from lgdgcn.reasons import controls, fit_edges, references
+from lgdgcn.reasons.controls import Method
+from lgdgcn.reasons.pairs import of_pairs
+from lgdgcn.reasons.shown import shown_types
 
 SLOW = 20_000  # pairs above which references that take minutes are left out
 WITHOUT: dict[str, Method] = {

@@ -164,7 +164,7 @@ def reasons(device: str) -> None:
     from torch_geometric.utils import to_undirected
     from typed_graphs import carriers
 
-    from lgdgcn.edges import fit_edges
+    from lgdgcn.reasons import fit_edges
 
     typed = carriers(np.random.default_rng(0))
     ends, types = torch.from_numpy(typed.ends), torch.from_numpy(typed.types)

@@ -21,9 +21,9 @@ import lgdgcn
 from lgdgcn import LGDClassifier, tensor_file
 from lgdgcn.config import Settings, portfolio, preset
 from lgdgcn.data import from_networkx
-from lgdgcn.edges import fit_graph
 from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDNote, LGDWarning
 from lgdgcn.messages import said_to_caller
+from lgdgcn.reasons import fit_graph
 from lgdgcn.search.candidates import candidates
 from lgdgcn.search.families import FAMILIES
 from models.toy import toy_graph
@@ -364,7 +364,7 @@ def test_types_of_edges_are_predicted_as_the_edges_were_given(monkeypatch):
         fits.append(options)
         return fit_graph(*args, **options)
 
-    monkeypatch.setattr("lgdgcn.edges.fit_graph", counted)
+    monkeypatch.setattr("lgdgcn.reasons.fit_graph", counted)
     model = fitted(data, epochs=2)
     assert not fits
     rows = model.predict_edges()

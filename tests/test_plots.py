@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from lgdgcn import plots
-from lgdgcn.edges import ModelChoice
 from lgdgcn.errors import InputError
+from lgdgcn.reasons import ModelChoice
 
 
 def units(nodes, factors, channels, seed=0):

@@ -56,8 +56,8 @@ from lgdgcn.train.trained import MODEL, TrainedModel
 from lgdgcn.training import Epoch
 
 if TYPE_CHECKING:
-    from lgdgcn.edges import EdgeReasons
     from lgdgcn.metrics.controls import Row
+    from lgdgcn.reasons import EdgeReasons
 
 __all__ = ["LGDClassifier"]
 
@@ -454,8 +454,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     def _edge_reasons(self) -> "EdgeReasons":
         graph, _ = self._read(None, None)
         if self._reasons is None:
-            from lgdgcn.edges import fit_graph
-            from lgdgcn.edges.of_graph import known_types
+            from lgdgcn.reasons import fit_graph
+            from lgdgcn.reasons.of_graph import known_types
 
             known = without(graph)
             if graph.y.dim() == 1:  # labels of test nodes have no part in it; sets of labels none

@@ -15,7 +15,7 @@ from lgdgcn.metrics.correlation import channel_correlation
 from lgdgcn.storage import atomic_write
 
 if TYPE_CHECKING:
-    from lgdgcn.edges import ModelChoice
+    from lgdgcn.reasons import ModelChoice
 
 __all__ = ["COLORS", "factor_color", "plot_reasons", "plot_units", "save_figure", "tsne_map"]
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edges.test_store import typed_graph
-from lgdgcn.edges import fit_graph
-from lgdgcn.edges.explain_reasons import ReasonExplainer
 from lgdgcn.explorer.page import encoded
 from lgdgcn.explorer.reasons import reason_payload
+from lgdgcn.reasons import fit_graph
+from lgdgcn.reasons.explain_reasons import ReasonExplainer
+from reasons.test_store import typed_graph
 
 from .chromium import Page
 from .fake import fake_payload

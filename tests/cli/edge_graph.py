@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 
-from edges.planted import activity_graph
+from reasons.planted import activity_graph
 
 HOSTILE = ["</script>[b]", "=1+1"]  # in the order of the alphabet
 IDS = [f"n{number}" for number in range(150)]

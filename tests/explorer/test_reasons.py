@@ -7,13 +7,13 @@ import torch
 from browser.fake import decoded
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
-from lgdgcn.edges import fit_graph
-from lgdgcn.edges.explain import Explainer, without_pairs
-from lgdgcn.edges.explain_reasons import ReasonExplainer
-from lgdgcn.edges.pairs import find_pairs
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.payload import payload
 from lgdgcn.explorer.reasons import reason_payload
+from lgdgcn.reasons import fit_graph
+from lgdgcn.reasons.explain import Explainer, without_pairs
+from lgdgcn.reasons.explain_reasons import ReasonExplainer
+from lgdgcn.reasons.pairs import find_pairs
 from models.toy import toy_graph
 from train.one_seed import train_seed
 

@@ -18,7 +18,7 @@ from unittest import mock
 import torch
 
 from cli.runner import call
-from lgdgcn.edges import shown_types
+from lgdgcn.reasons import shown_types
 from lgdgcn.search import finalists
 from lgdgcn.train.trainer import Trainer
 

@@ -16,8 +16,8 @@ from large.graphs import chain_graph, packed_from
 from lgdgcn.cli import explore, measure, opened, predict
 from lgdgcn.data.packed import PackedGraph, reader
 from lgdgcn.data.validate import canonical
-from lgdgcn.edges import large_explain
 from lgdgcn.metrics import sampled
+from lgdgcn.reasons import large_explain
 
 pytest.importorskip("duckdb", reason="packing needs the extra [scale]")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -17,13 +17,13 @@ from large.graphs import (
     packed_from,
 )  # fmt: skip
 from lgdgcn.data.features import sparse_features
-from lgdgcn.edges.explain import Explainer
 from lgdgcn.large import hops
 from lgdgcn.large.inference import depth_of, unit_table
 from lgdgcn.large.rows import GraphRows
 from lgdgcn.large.structure import structure_rows
 from lgdgcn.large.view import GraphView
 from lgdgcn.models import build
+from lgdgcn.reasons.explain import Explainer
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
 

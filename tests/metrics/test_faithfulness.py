@@ -6,9 +6,9 @@ import torch
 
 from lgdgcn import LGDClassifier
 from lgdgcn.data.source import GraphSource
-from lgdgcn.edges.explain import Explainer
-from lgdgcn.edges.pairs import find_pairs
 from lgdgcn.metrics.faithfulness import deletion_curve, faithfulness
+from lgdgcn.reasons.explain import Explainer
+from lgdgcn.reasons.pairs import find_pairs
 
 
 def star():

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from edges.graphs import planted_graph, random_graph
-from edges.test_references import hidden_types_permuted
 from lgdgcn.data.labels import stratified_split
-from lgdgcn.edges import fit_edges
-from lgdgcn.edges.shown import shown_types
 from lgdgcn.errors import InputError
+from lgdgcn.reasons import fit_edges
+from lgdgcn.reasons.shown import shown_types
 from lgdgcn.reproduce import edge_methods
 from lgdgcn.reproduce.edge_methods import LEVELS, METHODS, EdgeMethod
 from lgdgcn.reproduce.edge_report import edge_table, mean_of, write_edge_report
 from lgdgcn.reproduce.edges import load_typed, run_graph, run_method
+from reasons.graphs import planted_graph, random_graph
+from reasons.test_references import hidden_types_permuted
 
 LEVEL = {level.id: level for level in LEVELS}
 FAST = [method for method in METHODS if method.id not in ("ours", "untrained")]

@@ -8,14 +8,14 @@ from torch_geometric.data import Data
 from large.graphs import packed_from
 from lgdgcn.config import Settings, preset, resolve
 from lgdgcn.data.validate import canonical
-from lgdgcn.edges.explain import without_pairs
-from lgdgcn.edges.pairs import find_pairs
 from lgdgcn.errors import InputError
 from lgdgcn.estimator import LGDClassifier
 from lgdgcn.kernels.graph import edge_weights
 from lgdgcn.large.rows import mapped_graph
 from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
+from lgdgcn.reasons.explain import without_pairs
+from lgdgcn.reasons.pairs import find_pairs
 from lgdgcn.runs.fit import fit
 from lgdgcn.train.population import Member
 from lgdgcn.train.prepared import hold_once, prepared, prepared_alike

@@ -13,7 +13,7 @@ from lgdgcn.cli.options import Device, Json, Run, is_of_edges
 from lgdgcn.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from lgdgcn.edges.explained import ExplainedGraph
+    from lgdgcn.reasons.explained import ExplainedGraph
 
 __all__ = ["explain"]
 
@@ -89,8 +89,8 @@ def _open(
     Of a graph that is not read whole, only the nodes of these names and what is near them.
     """
     from lgdgcn.cli.opened import graph_of, open_factors, open_reasons, warnings_of
-    from lgdgcn.edges.explain import Explainer
-    from lgdgcn.edges.large_explain import LargeExplainer
+    from lgdgcn.reasons.explain import Explainer
+    from lgdgcn.reasons.large_explain import LargeExplainer
     from lgdgcn.runs.folder import Run
 
     if is_of_edges(folder):

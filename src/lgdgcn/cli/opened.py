@@ -22,8 +22,8 @@ from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
 
 if TYPE_CHECKING:
-    from lgdgcn.edges import EdgeReasons
-    from lgdgcn.edges.explain_reasons import ReasonExplainer
+    from lgdgcn.reasons import EdgeReasons
+    from lgdgcn.reasons.explain_reasons import ReasonExplainer
 
 __all__ = [
     "factors_of",
@@ -100,8 +100,8 @@ def large_graph(run: FinishedRun, source: GraphSource | None = None) -> GraphVie
 
 def read_reasons(run: Run, device: str) -> tuple[Data, "EdgeReasons"]:
     """The graph of a run of ``--task edges``, and the reasons of its edges."""
-    from lgdgcn.edges.of_graph import check_edges_device, load_edges
-    from lgdgcn.edges.store import load_reasons
+    from lgdgcn.reasons.of_graph import check_edges_device, load_edges
+    from lgdgcn.reasons.store import load_reasons
 
     check_edges_device(device)
     with told_before():
@@ -111,8 +111,8 @@ def read_reasons(run: Run, device: str) -> tuple[Data, "EdgeReasons"]:
 
 def open_reasons(run: Run, device: str) -> "ReasonExplainer":
     """What a run of ``--task edges`` has found, beside its graph."""
-    from lgdgcn.edges.explain_reasons import ReasonExplainer
-    from lgdgcn.edges.store import load_stability
+    from lgdgcn.reasons.explain_reasons import ReasonExplainer
+    from lgdgcn.reasons.store import load_stability
 
     data, reasons = read_reasons(run, device)
     return ReasonExplainer(data, reasons, *load_stability(run.reasons))

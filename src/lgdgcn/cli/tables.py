@@ -19,7 +19,7 @@ from lgdgcn.storage import atomic_write, write_csv
 from lgdgcn.train.trained import TrainedModel
 
 if TYPE_CHECKING:
-    from lgdgcn.edges import EdgeReasons
+    from lgdgcn.reasons import EdgeReasons
 
 __all__ = [
     "CSV",
@@ -109,7 +109,7 @@ def edge_columns(source: Sequence[Any], target: Sequence[Any], factors: Tensor) 
 
 def reason_columns(data: Data, reasons: "EdgeReasons", probabilities: bool) -> Block:
     """Every edge once with its two likeliest types or reasons; of an unknown one none is named."""
-    from lgdgcn.edges.of_graph import known_types, unknown_edges
+    from lgdgcn.reasons.of_graph import known_types, unknown_edges
 
     ids = data.get("node_ids") or range(data.x.size(0))
     types = known_types(data)

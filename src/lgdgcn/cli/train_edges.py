@@ -18,15 +18,15 @@ from lgdgcn.cli.options import GraphOptions
 from lgdgcn.cli.train_nodes import default_folder, run_header
 from lgdgcn.config import AUTO, to_toml
 from lgdgcn.data.source import GraphSource
-from lgdgcn.edges import EdgeReasons, ModelChoice, fit_graph
-from lgdgcn.edges.explain_reasons import ReasonExplainer
-from lgdgcn.edges.explained import ONE_SEED
-from lgdgcn.edges.of_graph import check_edges_device, known_types, load_edges, unknown_edges
-from lgdgcn.edges.pairs import Array, of_pairs, pair_numbers
-from lgdgcn.edges.stability import Stability, over_fits, stability
-from lgdgcn.edges.store import Interval, edges_fingerprint, save_reasons
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.edge_types import edge_type_scores
+from lgdgcn.reasons import EdgeReasons, ModelChoice, fit_graph
+from lgdgcn.reasons.explain_reasons import ReasonExplainer
+from lgdgcn.reasons.explained import ONE_SEED
+from lgdgcn.reasons.of_graph import check_edges_device, known_types, load_edges, unknown_edges
+from lgdgcn.reasons.pairs import Array, of_pairs, pair_numbers
+from lgdgcn.reasons.stability import Stability, over_fits, stability
+from lgdgcn.reasons.store import Interval, edges_fingerprint, save_reasons
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import set_threads
 

@@ -10,8 +10,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn import kernels
-from lgdgcn.edges.explain import Explainer
-from lgdgcn.edges.large_explain import explainer_of
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.layout import graph_layout, unit_layout
 from lgdgcn.explorer.nodes import confusion, known_labels, latent_neighbours, predictions
@@ -21,6 +19,8 @@ from lgdgcn.metrics.attribution import both_directions
 from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
 from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.models import MODELS
+from lgdgcn.reasons.explain import Explainer
+from lgdgcn.reasons.large_explain import explainer_of
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "correlations", "payload", "training_curves"]

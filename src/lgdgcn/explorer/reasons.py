@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from lgdgcn.edges.explain import Explainer
-from lgdgcn.edges.explain_reasons import ReasonExplainer
-from lgdgcn.edges.explained import ONE_SEED, ExplainedGraph
-from lgdgcn.edges.pairs import Array
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.layout import graph_layout
 from lgdgcn.explorer.nodes import known_labels, label_numbers
 from lgdgcn.explorer.page import encoded
+from lgdgcn.reasons.explain import Explainer
+from lgdgcn.reasons.explain_reasons import ReasonExplainer
+from lgdgcn.reasons.explained import ONE_SEED, ExplainedGraph
+from lgdgcn.reasons.pairs import Array
 
 __all__ = ["about_factors", "reason_payload", "without_factors"]
 

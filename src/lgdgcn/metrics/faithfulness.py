@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lgdgcn.edges.explain import Explainer, without_pairs
-from lgdgcn.edges.pairs import Pairs
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.arrays import Array
+from lgdgcn.reasons.explain import Explainer, without_pairs
+from lgdgcn.reasons.pairs import Pairs
 
 __all__ = ["DeletionCurve", "deletion_curve", "faithfulness"]
 

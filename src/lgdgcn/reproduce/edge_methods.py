@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.edges import EdgeReasons, controls, fit_edges, references
-from lgdgcn.edges.controls import Method
-from lgdgcn.edges.pairs import Array, of_pairs
+from lgdgcn.reasons import EdgeReasons, controls, fit_edges, references
+from lgdgcn.reasons.controls import Method
+from lgdgcn.reasons.pairs import Array, of_pairs
 
 __all__ = ["LEVELS", "METHODS", "EdgeMethod", "Level"]
 

@@ -20,10 +20,10 @@ from lgdgcn.data.in_memory import without
 from lgdgcn.data.labels import UntrainableError
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
-from lgdgcn.edges.pairs import of_pairs
-from lgdgcn.edges.shown import shown_types
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.metrics.edge_types import edge_type_scores, reliability_curve, single_types
+from lgdgcn.reasons.pairs import of_pairs
+from lgdgcn.reasons.shown import shown_types
 from lgdgcn.reproduce.edge_methods import LEVELS, METHODS, EdgeMethod, Level
 from lgdgcn.storage import make_folder, write_json
 

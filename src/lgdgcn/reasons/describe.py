@@ -1,0 +1,194 @@
+"""What a reason is about: its name, what its nodes have in common, its size and typical edges."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lgdgcn.errors import InputError
+from lgdgcn.reasons.pairs import Array, Pairs, find_pairs
+from lgdgcn.reasons.traits import NodeTraits
+
+__all__ = ["LARGEST_Q", "Description", "EnrichedTrait", "describe_reasons"]
+
+LARGEST_Q = 0.05  # of a trait that is told: of those told, about one in twenty is by chance
+
+
+@dataclass(frozen=True)
+class EnrichedTrait:
+    """What more of a reason's nodes have than chance would give them.
+
+    Attributes:
+        kind: "label", "feature" or "word".
+        name: Of the trait.
+        inside: Share of the reason's nodes that have it.
+        overall: Share of all linked nodes that have it.
+        q: Share of false discoveries among traits at least as enriched (Benjamini–Hochberg).
+    """
+
+    kind: str
+    name: str
+    inside: float
+    overall: float
+    q: float
+
+    def __str__(self) -> str:
+        shares = f"{100 * self.inside:.0f} % against {100 * self.overall:.0f} %"
+        return f"{self.kind} {self.name} ({shares}, q = {self.q:.1g})"
+
+
+@dataclass(frozen=True)
+class Description:
+    """What one reason is about.
+
+    Attributes:
+        name: Its most enriched trait, or its number.
+        size: Number of edges whose likeliest reason it is, each counted once.
+        unknown: How many of these are hardly explained by it, or by any.
+        share: Of all edges.
+        traits: The most enriched first; none where chance could explain them, or without edges.
+        edges: Its most typical edges: ids of both ends and probability.
+        nodes: Its most active nodes: id and expected number of edges; none without edges.
+    """
+
+    name: str
+    size: int
+    share: float
+    traits: list[EnrichedTrait]
+    edges: list[tuple[str, str, float]]
+    nodes: list[tuple[str, float]]
+    unknown: int = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """Three lines to be read: what is enriched, size and edges, nodes; one without edges."""
+        if not self.size:
+            return ["no edges: it is the likeliest of none"]
+        about = ", ".join(map(str, self.traits)) or "nothing that chance could not explain"
+        edges = ", ".join(f"{a} – {b}" for a, b, _ in self.edges)
+        size = f"{self.size} edges ({100 * self.share:.0f} %)"
+        size += f", {self.unknown} of them unknown" if self.unknown else ""
+        nodes = ", ".join(f"{node} ({count:.1f} edges)" for node, count in self.nodes)
+        return [
+            f"more than usual: {about}",
+            f"{size}, typical: {edges}",
+            f"most active: {nodes}",
+        ]
+
+
+def describe_reasons(
+    probability: Any,
+    edge_index: Any,
+    traits: NodeTraits,
+    ids: Sequence[str],
+    *,
+    names: Sequence[str] | None = None,
+    noun: str = "reason",
+    most: int = 5,
+) -> list[Description]:
+    """Describe every reason of a graph's edges.
+
+    The nodes of a reason are those where its share of the edges is above its usual share. Fisher's
+    exact test, one-sided, says which traits are enriched among them; all tests of all reasons are
+    corrected together. A reason that is the likeliest of no edge is not about anything.
+
+    The test takes nodes as independent. Neighbours often have the same labels and the same
+    reasons, so q is a ranking of traits rather than an exact error rate.
+
+    Args:
+        probability: Of each reason ``[E, M]``.
+        edge_index: Edges in one or both directions ``[2, E]``.
+        traits: What the nodes have.
+        ids: Of the nodes.
+        names: Of the reasons where they are known, such as shown types.
+        noun: What one without a name is called, with its number.
+        most: How many traits, edges and nodes to tell.
+    """
+    pairs = find_pairs(edge_index, len(ids))
+    given = np.asarray(probability, dtype=float)
+    if given.ndim != 2 or len(given) != len(pairs.of_edge):
+        edges = len(pairs.of_edge)
+        raise InputError(f"probability has shape {list(given.shape)}: give [{edges}, M]")
+    shares = pairs.mean(given)  # [P, M]
+    activity = np.asarray(pairs.incidence @ shares)  # [N, M]
+    sizes = np.bincount(shares.argmax(1), minlength=shares.shape[1])
+    enriched = _enriched(activity, pairs.degree, traits, most)
+    enriched = [own if size else [] for own, size in zip(enriched, sizes, strict=True)]
+    found = names or _names(enriched, noun)
+    return [
+        Description(
+            found[m],
+            int(sizes[m]),
+            float(sizes[m] / max(len(pairs), 1)),
+            enriched[m],
+            _typical_edges(shares[:, m], shares.argmax(1) == m, pairs, ids, most),
+            [(ids[i], float(activity[i, m])) for i in _largest(activity[:, m], most) if sizes[m]],
+        )
+        for m in range(shares.shape[1])
+    ]
+
+
+def _enriched(
+    activity: Array, degree: Array, traits: NodeTraits, most: int
+) -> list[list[EnrichedTrait]]:
+    """The enriched traits of every reason, the most certain first."""
+    from scipy.stats import false_discovery_control, hypergeom
+
+    linked = degree > 0
+    share = activity[linked] / degree[linked, None]
+    usual = activity.sum(0) / max(activity.sum(), 1e-12)
+    inside = share > usual + 1e-9  # [n, M]
+    has = traits.has[np.flatnonzero(linked)]
+    total, count = np.asarray(has.sum(0)).ravel(), inside.sum(0)  # [T], [M]
+    both = np.asarray(has.T @ inside.astype(float))  # [T, M]
+    p = hypergeom.sf(both - 1, len(inside), total[:, None], count[None, :])
+    p = np.nan_to_num(p, nan=1.0).clip(0, 1)  # without an edge there is nothing to test
+    q = false_discovery_control(p, axis=None).reshape(p.shape) if p.size else p
+    result = []
+    for m in range(activity.shape[1]):
+        ratio = both[:, m] / np.maximum(total, 1)
+        order = np.lexsort((-ratio, q[:, m]))[:most]
+        result.append(
+            [
+                EnrichedTrait(
+                    traits.kinds[t],
+                    traits.names[t],
+                    float(both[t, m] / max(count[m], 1)),
+                    float(total[t] / max(len(inside), 1)),
+                    float(q[t, m]),
+                )
+                for t in order
+                if q[t, m] < LARGEST_Q
+            ]
+        )
+    return result
+
+
+def _names(enriched: list[list[EnrichedTrait]], noun: str) -> list[str]:
+    """The first trait of each reason, with the reason's number where several have the same."""
+    first = [f"{own[0].kind} {own[0].name}" if own else None for own in enriched]
+    return [
+        f"{noun} {number}" if name is None
+        else f"{name} ({number})" if first.count(name) > 1
+        else name
+        for number, name in enumerate(first, start=1)
+    ]  # fmt: skip
+
+
+def _typical_edges(
+    share: Array, own: Array, pairs: Pairs, ids: Sequence[str], most: int
+) -> list[tuple[str, str, float]]:
+    """Its edges of highest probability; among those that look alike, between large degrees."""
+    candidates = np.flatnonzero(own)
+    degree = pairs.degree[pairs.ends].sum(0)
+    order = np.lexsort((-degree[candidates], -share[candidates].round(2)))[:most]
+    return [
+        (ids[pairs.ends[0, pair]], ids[pairs.ends[1, pair]], float(share[pair]))
+        for pair in candidates[order]
+    ]
+
+
+def _largest(values: Array, most: int) -> Array:
+    order = np.argsort(-values, kind="stable")[:most]
+    return np.asarray(order[values[order] > 0])

@@ -1,0 +1,271 @@
+"""Reasons of the edges of a graph: the one entry to this package."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lgdgcn.errors import InputError
+from lgdgcn.reasons.clique_kinds import find_kinds
+from lgdgcn.reasons.cliques import CliqueCover, cover_by_cliques
+from lgdgcn.reasons.columns import (
+    clique_columns,
+    feature_columns,
+    label_columns,
+    line_columns,
+    node_columns,
+    shape_columns,
+    share_columns,
+)
+from lgdgcn.reasons.consensus import activity_fits, fit_consensus, sizes_around
+from lgdgcn.reasons.evidence import Evidence
+from lgdgcn.reasons.number_of_reasons import ModelChoice, choose_model
+from lgdgcn.reasons.pairs import Array, Pairs, find_pairs
+from lgdgcn.reasons.paying_cliques import both_reasons, find_paying
+from lgdgcn.reasons.shown_types import fit_types
+
+__all__ = ["EdgeReasons", "fit_edges"]
+
+MOST_ACTIVITIES = 32  # of a model whose shares are columns: more of them cost much and tell little
+
+
+@dataclass(frozen=True)
+class EdgeReasons:
+    """Reasons of every edge; a row for each column of ``edge_index``.
+
+    Attributes:
+        probability: Of each reason; rows sum to 1 ``[E, M]``.
+        presence: That the reason is there, alone or with others ``[E, M]``.
+        unknown: Part of the edge that no reason explains; with shown types, entropy of the
+            probabilities over that of the usual shares, 1 where the graph says nothing ``[E]``.
+        names: Of the reasons: the shown types, or "reason 1" and so on.
+        activity: Expected number of pairs of each reason at each node ``[N, M]``.
+        usual: Share of each reason in the graph, or among the shown types ``[M]``.
+        curve: The family, the number of reasons, and the held-out likelihoods behind them.
+        log_loss: Cross-validated at the shown types; None without them or with very few.
+        weights: How much each learner of shown types counts.
+    """
+
+    probability: Tensor
+    presence: Tensor
+    unknown: Tensor
+    names: list[str]
+    activity: Tensor
+    usual: Tensor
+    curve: ModelChoice
+    log_loss: float | None = None
+    weights: dict[str, float] = field(default_factory=dict)
+
+    def predict(self, balanced: bool = False) -> Tensor:
+        """Index of the likeliest reason of each edge ``[E]``.
+
+        Args:
+            balanced: Whether rare reasons count as much as common ones: best for the mean recall,
+                not for accuracy.
+        """
+        scores = self.probability / self.usual.clamp(min=1e-6) if balanced else self.probability
+        return scores.argmax(1)
+
+    def with_known(self, types: Tensor) -> "EdgeReasons":
+        """Return the same with the types that are known in the place of what was learnt.
+
+        What was learnt of the same edges tells how well other fits agree; what is given to a user
+        must not contradict what the user gave.
+
+        Args:
+            types: 0/1, a row of zeros where nothing is known ``[E, T]``.
+        """
+        given = types.to(self.probability.dtype)
+        known = given.any(1, keepdim=True)
+        share = given / given.sum(1, keepdim=True).clamp(min=1)
+        return replace(
+            self,
+            probability=share.where(known, self.probability),
+            presence=given.where(known, self.presence),
+            unknown=self.unknown.masked_fill(known.squeeze(1), 0.0),
+        )
+
+
+def fit_edges(
+    edge_index: Any,
+    num_nodes: int,
+    *,
+    x: Any = None,
+    y: Any = None,
+    shown: Any = None,
+    type_names: Sequence[str] | None = None,
+    num_factors: int | None = None,
+    seed: int = 0,
+) -> EdgeReasons:
+    """Find the reasons of the edges, with or without the types of some.
+
+    Args:
+        edge_index: Edges in one or both directions ``[2, E]``.
+        num_nodes: N.
+        x: Node features, used beside shown types ``[N, F]``.
+        y: Node labels, -1 for none ``[N]``.
+        shown: One where an edge is known to have a type; a row of zeros where nothing is known
+            ``[E, T]``.
+        type_names: Names of the T types.
+        num_factors: Number of reasons without shown types; by default held-out edges decide.
+        seed: Of all random choices.
+
+    Example:
+        >>> from itertools import combinations
+        >>> ring = [(node, (node + 1) % 8) for node in range(8)]
+        >>> edges = torch.tensor([*combinations(range(8, 14), 2), *ring]).T
+        >>> reasons = fit_edges(edges, 14, num_factors=2)
+        >>> reasons.probability.shape, reasons.names
+        (torch.Size([23, 2]), ['reason 1', 'reason 2'])
+    """
+    pairs = find_pairs(edge_index, num_nodes)
+    if not len(pairs):
+        raise InputError("edge_index has no edge between two different nodes: give at least one")
+    if num_factors is not None and num_factors < 1:
+        raise InputError(f"num_factors is {num_factors}: give 1 or more")
+    labels = _labels(y, num_nodes)
+    classes = None if labels is None else np.where(labels < 0, labels.max() + 1, labels)
+    types = None if shown is None else _types_of_pairs(shown, pairs)
+    if types is not None:
+        if num_factors is not None:
+            raise InputError(
+                f"num_factors is {num_factors}, but {types.shape[1]} types are shown, and each is "
+                "a reason; leave it out"
+            )
+        num_factors = types.shape[1]
+    elif type_names is not None:
+        raise InputError("type_names are given, but no types are shown: give both or neither")
+    choice = choose_model(pairs, num_factors=num_factors, classes=classes, seed=seed)
+    if not choice.use_classes:
+        classes = None
+    if types is None:
+        return _without_types(pairs, choice, classes, seed)
+    names = [f"type {number + 1}" for number in range(types.shape[1])]
+    if type_names is not None:
+        names = [str(name) for name in type_names]
+        if len(names) != types.shape[1]:
+            raise InputError(f"type_names has {len(names)} names: give {types.shape[1]}, as shown")
+    cover = cover_by_cliques(pairs)
+    columns = _columns(pairs, cover, choice, classes, seed)
+    columns += [] if x is None else [feature_columns(_rows(x, num_nodes, "x"), pairs)]
+    columns += [] if labels is None else [label_columns(labels, pairs)]
+    share = types / np.maximum(types.sum(1, keepdims=True), 1)
+    model = fit_types(np.concatenate(columns, 1), Evidence(pairs, cover), share, seed)
+    # With several types to a pair, as many are drawn as a shown pair has on average.
+    several = max(1.0, types.sum() / max(int((types.sum(1) > 0).sum()), 1))
+    presence = 1 - (1 - model.probability) ** several
+    usual = max(float(_entropy(model.usual)), 1e-9)
+    unknown = np.minimum(_entropy(model.probability) / usual, 1)
+    return _result(
+        pairs,
+        model.probability,
+        presence,
+        unknown,
+        names,
+        model.usual,
+        choice,
+        log_loss=model.log_loss,
+        weights=model.weights,
+    )
+
+
+def _without_types(
+    pairs: Pairs, choice: ModelChoice, classes: Array | None, seed: int
+) -> EdgeReasons:
+    names = [f"reason {number + 1}" for number in range(choice.num_factors)]
+    cover = cover_by_cliques(pairs)
+    if choice.cliques:
+        kinds = find_kinds(cover, choice.num_factors, seed)
+        probability = presence = kinds.probability[cover.of_pair]
+        unknown = (cover.size[cover.of_pair] == 2).astype(float)  # a pair alone is no clique
+    elif choice.kinds:
+        paying = find_paying(pairs, cover)
+        activities = choice.num_factors - choice.kinds
+        model = fit_consensus(paying.rest, activities, classes=classes, seed=seed)
+        kinds = find_kinds(paying.cover, choice.kinds, seed)
+        probability, presence = both_reasons(paying, model, kinds)
+        unknown = np.zeros(len(pairs))
+        unknown[~paying.inside] = model.background(paying.rest)
+    else:
+        model = fit_consensus(pairs, choice.num_factors, classes=classes, seed=seed)
+        probability, presence = model.shares(pairs.ends), model.presence(pairs.ends)
+        unknown = model.background(pairs)
+    return _result(pairs, probability, presence, unknown, names, probability.mean(0), choice)
+
+
+def _columns(
+    pairs: Pairs, cover: CliqueCover, choice: ModelChoice, classes: Array | None, seed: int
+) -> list[Array]:
+    """What the graph says about each pair, with the columns of the family that fits it."""
+    shape = shape_columns(pairs)
+    columns = [node_columns(pairs), shape, clique_columns(pairs, shape, cover)]
+    if choice.cliques:
+        kinds = np.log(find_kinds(cover, choice.num_factors, seed).probability + 0.01)
+        return [*columns, (kinds - kinds.mean(1, keepdims=True))[cover.of_pair]]
+    sizes = sizes_around(min(choice.num_factors, MOST_ACTIVITIES))
+    fits = activity_fits(pairs, sizes, classes=classes, seed=seed)
+    return [*columns, line_columns(pairs), share_columns([fit.shares(pairs.ends) for fit in fits])]
+
+
+def _result(
+    pairs: Pairs,
+    probability: Array,
+    presence: Array,
+    unknown: Array,
+    names: list[str],
+    usual: Array,
+    choice: ModelChoice,
+    **more: Any,
+) -> EdgeReasons:
+    """From pairs to edges; nothing is known about a self loop."""
+    loop, edge = pairs.of_edge < 0, np.maximum(pairs.of_edge, 0)
+    even = 1 / probability.shape[1]
+    per_edge = [
+        np.where(loop[:, None], even, probability[edge]),
+        np.where(loop[:, None], even, presence[edge]),
+        np.where(loop, 1.0, unknown[edge]),
+    ]
+    first, second, third = (torch.from_numpy(array).float() for array in per_edge)
+    activity = torch.from_numpy(np.asarray(pairs.incidence @ probability)).float()
+    return EdgeReasons(
+        first, second, third, names, activity, torch.from_numpy(usual).float(), choice, **more
+    )
+
+
+def _entropy(probability: Array) -> Array:
+    result: Array = -(probability * np.log(np.maximum(probability, 1e-12))).sum(-1)
+    return result
+
+
+def _types_of_pairs(shown: Any, pairs: Pairs) -> Array:
+    """Types shown at either direction of a pair ``[P, T]``."""
+    given = np.asarray(shown, dtype=float)
+    if given.ndim != 2 or len(given) != len(pairs.of_edge) or given.shape[1] < 2:
+        edges = len(pairs.of_edge)
+        raise InputError(f"shown has shape {list(given.shape)}: give [{edges}, 2 or more types]")
+    if not np.isin(given, (0, 1)).all():
+        wrong = given[~np.isin(given, (0, 1))][0]
+        raise InputError(f"shown has the value {wrong}: give 0 or 1")
+    types = np.zeros((len(pairs), given.shape[1]))
+    known = pairs.of_edge >= 0
+    np.maximum.at(types, pairs.of_edge[known], given[known])
+    return types
+
+
+def _labels(y: Any, num_nodes: int) -> Array | None:
+    """One label per node, or None where there are none or several per node."""
+    labels = None if y is None else _rows(y, num_nodes, "y")
+    if labels is None or labels.ndim != 1 or labels.max() < 0:
+        return None
+    result: Array = labels.astype(int)
+    return result
+
+
+def _rows(values: Any, num_nodes: int, name: str) -> Any:
+    rows = values if hasattr(values, "tocsr") else np.asarray(values)
+    if rows.shape[0] != num_nodes:
+        raise InputError(f"{name} has {rows.shape[0]} rows: give {num_nodes}, one for each node")
+    return rows

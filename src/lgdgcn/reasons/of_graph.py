@@ -1,0 +1,98 @@
+"""Reasons of the edges of a graph in canonical form, with all that the graph knows of them."""
+
+import warnings
+
+import scipy.sparse
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from lgdgcn.data.source import GraphSource
+from lgdgcn.data.spectral import SPECTRAL_NAMES
+from lgdgcn.errors import InputError
+from lgdgcn.reasons.fit import EdgeReasons, fit_edges
+from lgdgcn.runtime import check_cpu
+
+__all__ = [
+    "UNKNOWN",
+    "check_edges_device",
+    "fit_graph",
+    "known_types",
+    "load_edges",
+    "unknown_edges",
+]
+
+UNKNOWN = 0.5  # an edge is unknown if a larger part of it is explained by no reason or type
+
+
+def check_edges_device(device: str) -> None:
+    """Refuse a device that has no part in the reasons of edges."""
+    check_cpu(device, "reasons of edges are computed")
+
+
+def load_edges(source: GraphSource) -> Data:
+    """Read a graph for its edges; it may lack labels, features and a split."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* has no features: they are made")
+        return source.load(require_labels=False)
+
+
+def fit_graph(
+    data: Data, *, shown: Tensor | None = None, num_factors: int | None = None, seed: int = 0
+) -> EdgeReasons:
+    """Find the reasons of a graph's edges; where types of some are known, the types of all.
+
+    Features that were made from the structure are left out: the model sees the structure itself.
+
+    Args:
+        data: A graph from :func:`~lgdgcn.data.validate.canonical`.
+        shown: The types to learn from ``[E, T]``; all that are known by default.
+        num_factors: Number of reasons where no type is known; by default held-out edges decide.
+        seed: Of all random choices.
+    """
+    types = known_types(data) if shown is None else shown
+    made = data.get("feature_names") == SPECTRAL_NAMES
+    return fit_edges(
+        data.edge_index,
+        data.x.size(0),
+        x=None if made else _matrix(data.x),
+        y=data.get("y"),
+        shown=types,
+        type_names=None if types is None else data.edge_type_names,
+        num_factors=num_factors,
+        seed=seed,
+    )
+
+
+def known_types(data: Data) -> Tensor | None:
+    """The types of a canonical graph's edges, 0/1 ``[E, T]``; None where none is known.
+
+    Raises:
+        InputError: All known types are the same one.
+    """
+    types: Tensor | None = data.get("edge_type")
+    if types is None or not bool(types.any()):
+        return None
+    occurring = types.any(0).nonzero().flatten().tolist()
+    if len(occurring) < 2:
+        name = str(data.edge_type_names[occurring[0]])[:50]
+        raise InputError(
+            f"{name!r} is the only known type of edges: give some edges another type, or no edge "
+            "any to find reasons"
+        )
+    return types
+
+
+def unknown_edges(reasons: EdgeReasons, data: Data) -> Tensor:
+    """Edges about which nothing is known: no type was given, and little is explained ``[E]``."""
+    unknown = reasons.unknown > UNKNOWN
+    types = known_types(data)
+    return unknown if types is None else unknown & ~types.bool().any(1)
+
+
+def _matrix(x: Tensor) -> object:
+    """Features as an array or, where they are sparse, as a matrix of scipy."""
+    if x.layout != torch.sparse_csr:
+        return x
+    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
+    return scipy.sparse.csr_matrix(parts, tuple(x.shape))
