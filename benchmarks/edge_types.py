@@ -23,7 +23,7 @@ from typed_graphs import GRAPHS, Typed
 from lgdgcn.metrics.edge_types import edge_type_scores
 from lgdgcn.reasons import controls, fit_edges, references
 from lgdgcn.reasons.controls import Method
-from lgdgcn.reasons.pairs import of_pairs
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.shown import shown_types
 
 SLOW = 20_000  # pairs above which references that take minutes are left out
@@ -63,7 +63,7 @@ def ours(data: Data, shown: Tensor, seed: int, chosen: bool = False) -> tuple[An
         more["num_factors"] = shown.size(1)
     found = fit_edges(data.edge_index, data.num_nodes, seed=seed, **more)
     told = {"cliques": found.curve.cliques, "count": found.curve.num_factors}
-    return of_pairs(data.edge_index, found.probability), told
+    return Edges.of_graph(data).once(found.probability), told
 
 
 def score(data: Data, level: str, seed: int, method: str, run: Callable[..., Any]) -> dict:
@@ -75,7 +75,7 @@ def score(data: Data, level: str, seed: int, method: str, run: Callable[..., Any
     if isinstance(found, tuple):
         found, told = found
     seconds = time.perf_counter() - started
-    types, hidden = (of_pairs(data.edge_index, v) for v in (data.edge_type, ~shown.any(1)))
+    types, hidden = (Edges.of_graph(data).once(v) for v in (data.edge_type, ~shown.any(1)))
     scores = edge_type_scores(found, types, named=share > 0, scored=hidden)
     names = ("accuracy", "balanced", "information", "calibration_error")
     kept = {name: getattr(scores, name) for name in names}

@@ -15,6 +15,7 @@ from cli.edge_graph import HOSTILE, write
 from cli.runner import call, content, rows
 from lgdgcn.cli import train_edges
 from lgdgcn.data.source import GraphSource
+from lgdgcn.reasons.edges import Edges
 
 
 def read(file):
@@ -210,11 +211,11 @@ def test_an_edge_of_known_types_is_explained_and_shown(typed):
 def test_types_that_are_held_back_cannot_leak(typed):
     data = train_edges.load_edges(GraphSource(str(typed[0])))
     types = data.edge_type
-    of_pair = train_edges.of_pairs(data.edge_index, types)
+    of_pair = Edges.of_graph(data).once(types)
     known = np.flatnonzero(of_pair.sum(1))
     held = np.random.default_rng(0).permutation(known)[: round(0.2 * len(known))]
     of_pair[held] = of_pair[held[::-1]]  # as the types are drawn, not which are hidden
-    other = torch.from_numpy(of_pair[train_edges.pair_numbers(data.edge_index)])
+    other = torch.from_numpy(of_pair[Edges.of_graph(data).number])
     assert not torch.equal(other, types)
     (scores, first), (changed, second) = (
         train_edges._measure(data, one, 0) for one in (types, other)

@@ -11,9 +11,9 @@ from lgdgcn.errors import InputError
 from lgdgcn.explorer.payload import payload
 from lgdgcn.explorer.reasons import reason_payload
 from lgdgcn.reasons import fit_graph
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.explain import Explainer, without_pairs
 from lgdgcn.reasons.explain_reasons import ReasonExplainer
-from lgdgcn.reasons.pairs import find_pairs
 from models.toy import toy_graph
 from train.one_seed import train_seed
 
@@ -36,7 +36,7 @@ def test_predictions_without_a_factor_are_recomputed(multi_label):
     )
     content = payload(first, data, dataset="toy", others=[second])
     explainer = Explainer(first, data)
-    ends = find_pairs(data.edge_index, data.num_nodes).ends
+    ends = Edges.of_graph(data).ends
     assert np.array_equal(decoded(content["edges"]), ends)  # ranges are of the same edges
     assert content["fits"] == 2
     before = first.task.predict(first(data).logits)

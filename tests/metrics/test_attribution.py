@@ -8,11 +8,11 @@ import torch
 
 from lgdgcn.data import synthetic_graph
 from lgdgcn.metrics.attribution import (
-    both_directions,
     edge_attribution,
     factor_usage,
     routing_entropy,
 )
+from lgdgcn.reasons.edges import Edges
 
 GRAPH = synthetic_graph(factors=3, nodes=90, classes=5, average_degree=12, q=0.0, seed=1)
 
@@ -75,14 +75,15 @@ def test_usage_has_known_ends(factors):
 def test_directions_are_averaged_in_any_order():
     edge_index = torch.tensor([[2, 0, 1, 1, 2, 0], [1, 1, 0, 2, 0, 2]])
     values = torch.tensor([[1.0, 0.0], [0.2, 0.8], [0.4, 0.6], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
-    pairs, mean = both_directions(edge_index, values)
-    assert pairs.tolist() == [[0, 0, 1], [1, 2, 2]]
+    edges = Edges.of(edge_index)
+    mean = torch.from_numpy(edges.once(values)).float()
+    assert edges.ends.tolist() == [[0, 0, 1], [1, 2, 2]]
     assert torch.allclose(mean, torch.tensor([[0.3, 0.7], [0.5, 0.5], [0.5, 0.5]]))
 
 
 def test_no_edges_stay_no_edges():
-    pairs, mean = both_directions(torch.empty(2, 0, dtype=torch.int64), torch.empty(0, 3))
-    assert (pairs.shape, mean.shape) == ((2, 0), (0, 3))
+    edges = Edges.of(torch.empty(2, 0, dtype=torch.int64))
+    assert (edges.ends.shape, edges.once(torch.empty(0, 3)).shape) == ((2, 0), (0, 3))
 
 
 # Attribution

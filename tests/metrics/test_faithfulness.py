@@ -7,13 +7,13 @@ import torch
 from lgdgcn import LGDClassifier
 from lgdgcn.data.source import GraphSource
 from lgdgcn.metrics.faithfulness import deletion_curve, faithfulness
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.explain import Explainer
-from lgdgcn.reasons.pairs import find_pairs
 
 
 def star():
     """Node 0 with 4 edges of the first factor and 6 of the second; only the first one counts."""
-    pairs = find_pairs(np.array([[0] * 10, range(1, 11)]), 11)
+    pairs = Edges.of(np.array([[0] * 10, range(1, 11)]), 11)
     probability = np.repeat([[0.9, 0.1], [0.2, 0.8]], [4, 6], axis=0)
 
     def predict(removed):
@@ -42,7 +42,7 @@ def test_the_error_is_that_of_the_mean_difference():
         found[1] = predict(removed[9:])[1] / 3
         return found
 
-    both = find_pairs(np.concatenate([pairs.ends, [[1] * 9, range(2, 11)]], 1), 11)
+    both = Edges.of(np.concatenate([pairs.ends, [[1] * 9, range(2, 11)]], 1), 11)
     shares = np.tile([0.2, 0.8], (len(both), 1))
     shares[[0, 1, 2, 3, 10, 11, 12]] = 0.9, 0.1
     named, often = np.zeros(11, dtype=int), {"most": 2, "draws": 2000}

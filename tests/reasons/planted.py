@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from lgdgcn.reasons.pairs import Array
+from lgdgcn.reasons.edges import Array
 
 
 def activity_graph(seed: int = 0, sizes: tuple[int, ...] = (90, 60, 30)) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@ import pytest
 
 from lgdgcn.reasons.activity import Activity, fit_activity
 from lgdgcn.reasons.consensus import activity_fits, first_shares, fit_consensus
-from lgdgcn.reasons.pairs import find_pairs
+from lgdgcn.reasons.edges import Edges
 from reasons.planted import activity_graph, matched_accuracy
 
 
@@ -24,7 +24,7 @@ def literal_log_likelihood(model: Activity, linked: set[tuple[int, int]]) -> flo
 def test_likelihood_equals_the_literal_loop_over_all_pairs(with_classes):
     draws = np.random.default_rng(0)
     ends, types = activity_graph(sizes=(60, 40))
-    pairs = find_pairs(ends, 150)
+    pairs = Edges.of(ends, 150)
     classes = draws.integers(0, 3, 150) if with_classes else None
     start = first_shares(types.argmax(1), 2)
     model = fit_activity(pairs, start, classes=classes, iterations=5)
@@ -34,7 +34,7 @@ def test_likelihood_equals_the_literal_loop_over_all_pairs(with_classes):
 
 def test_em_raises_the_likelihood():
     ends, _ = activity_graph()
-    pairs = find_pairs(ends, 150)
+    pairs = Edges.of(ends, 150)
     start = np.random.default_rng(0).dirichlet(np.ones(3), len(pairs))
     values = [
         fit_activity(pairs, start, shrinkage=0.0, iterations=steps).log_likelihood(pairs)
@@ -45,7 +45,7 @@ def test_em_raises_the_likelihood():
 
 def test_planted_activities_of_unequal_size_are_found():
     ends, types = activity_graph(sizes=(90, 60, 30))  # with the planted activities known: 0.95
-    pairs = find_pairs(ends, 150)
+    pairs = Edges.of(ends, 150)
     model = fit_consensus(pairs, 3)
     assert matched_accuracy(model.shares(pairs.ends).argmax(1), types) > 0.85
     majority = np.bincount(types[types.sum(1) == 1].argmax(1)).max() / (types.sum(1) == 1).sum()
@@ -53,14 +53,14 @@ def test_planted_activities_of_unequal_size_are_found():
 
 
 def test_the_consensus_is_no_less_likely_than_any_single_fit():
-    pairs = find_pairs(activity_graph(seed=3)[0], 150)
+    pairs = Edges.of(activity_graph(seed=3)[0], 150)
     best = fit_consensus(pairs, 3).log_likelihood(pairs)
     assert all(best >= fit.log_likelihood(pairs) for fit in activity_fits(pairs, [3]))
 
 
 def test_a_few_known_types_tie_the_activities_to_names():
     ends, types = activity_graph()
-    pairs, single = find_pairs(ends, 150), types.sum(1) == 1
+    pairs, single = Edges.of(ends, 150), types.sum(1) == 1
     known = np.zeros_like(types)
     for kind in range(3):
         few = np.flatnonzero(single & (types[:, kind] == 1))[:8]
@@ -76,7 +76,7 @@ def test_classes_that_mix_only_within_are_learned():
     classes = np.repeat([0, 1], 40)
     first, second = np.triu_indices(80, 1)
     linked = (classes[first] == classes[second]) & (draws.random(len(first)) < 0.3)
-    pairs = find_pairs(np.stack([first[linked], second[linked]]), 80)
+    pairs = Edges.of(np.stack([first[linked], second[linked]]), 80)
     model = fit_activity(pairs, np.ones((len(pairs), 1)), classes=classes)
     assert model.block[0, 0] > 20 * model.block[0, 1]
     assert model.block[1, 1] > 20 * model.block[1, 0]
@@ -86,7 +86,7 @@ def test_random_links_rest_more_on_the_background():
     draws = np.random.default_rng(1)
     ends, _ = activity_graph(sizes=(60, 40))
     outside = np.sort(draws.integers(0, 150, (2, 60)), axis=0)
-    pairs = find_pairs(np.concatenate([ends, outside], 1), 150)
+    pairs = Edges.of(np.concatenate([ends, outside], 1), 150)
     planted = {(int(i), int(j)) for i, j in ends.T}
     is_random = np.array([(int(i), int(j)) not in planted for i, j in pairs.ends.T])
     unknown = fit_consensus(pairs, 2).background(pairs)

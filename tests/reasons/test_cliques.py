@@ -8,14 +8,14 @@ from scipy.special import gammaln
 from lgdgcn.reasons import columns, held_out
 from lgdgcn.reasons.clique_kinds import find_kinds, memberships_log_likelihood
 from lgdgcn.reasons.cliques import cover_by_cliques
+from lgdgcn.reasons.edges import Edges, blocks
 from lgdgcn.reasons.held_out import hold_out
-from lgdgcn.reasons.pairs import blocks, find_pairs
 from reasons.planted import clique_graph, matched_accuracy
 
 
 def test_every_pair_is_in_its_clique_and_all_members_are_linked():
     ends, _ = clique_graph(nodes=200)
-    pairs = find_pairs(ends, 200)
+    pairs = Edges.of(ends, 200)
     cover = cover_by_cliques(pairs)
     linked = {(int(i), int(j)) for i, j in pairs.ends.T}
     member = cover.member.toarray() > 0
@@ -27,13 +27,13 @@ def test_every_pair_is_in_its_clique_and_all_members_are_linked():
 
 def test_two_cliques_with_a_common_node_stay_two():
     edges = [*combinations(range(5), 2), *combinations(range(4, 9), 2)]
-    cover = cover_by_cliques(find_pairs(np.array(edges).T, 9))
+    cover = cover_by_cliques(Edges.of(np.array(edges).T, 9))
     assert sorted(cover.size) == [5, 5]
 
 
 def test_memberships_likelihood_by_hand():
     # Two cliques of size 2 that share node 1, both of one kind: counts 1, 2, 1.
-    cover = cover_by_cliques(find_pairs(np.array([[0, 1], [1, 2]]), 3))
+    cover = cover_by_cliques(Edges.of(np.array([[0, 1], [1, 2]]), 3))
     counts = np.array([0, 2, 1, 0, 0, 0, 0, 0]) + 0.5
     sizes = np.zeros(16) + 0.5
     sizes[2] += 2  # two doublings' halves: log2(2) * 2 = 2
@@ -44,7 +44,7 @@ def test_memberships_likelihood_by_hand():
 
 def test_cliques_that_do_not_overlap_are_told_from_those_that_do():
     ends, types = clique_graph()
-    cover = cover_by_cliques(find_pairs(ends, 500))
+    cover = cover_by_cliques(Edges.of(ends, 500))
     kinds = find_kinds(cover, 2, steps=1000)
     assert kinds.probability.sum(1) == pytest.approx(1)
     assert matched_accuracy(kinds.probability.argmax(1)[cover.of_pair], types) > 0.85
@@ -52,7 +52,7 @@ def test_cliques_that_do_not_overlap_are_told_from_those_that_do():
 
 def test_hubs_are_looked_at_some_pairs_at_a_time(monkeypatch):
     """The square of a hub's degree never is in memory, and the result is the same."""
-    pairs = find_pairs(np.random.default_rng(0).integers(0, 40, (2, 300)), 40)
+    pairs = Edges.of(np.random.default_rng(0).integers(0, 40, (2, 300)), 40)
     held = hold_out(pairs, 0)
     whole = columns.shape_columns(pairs), held_out.clique_score(held)
     for module in (columns, held_out):

@@ -5,8 +5,8 @@ import torch
 from lgdgcn.errors import InputError
 from lgdgcn.reasons import fit_edges
 from lgdgcn.reasons.cliques import cover_by_cliques
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.evidence import Evidence
-from lgdgcn.reasons.pairs import find_pairs
 from reasons.planted import activity_graph, clique_graph, matched_accuracy
 
 
@@ -63,7 +63,7 @@ def test_shown_types_of_cliques():
 
 def test_a_pairs_own_type_is_not_in_the_evidence_it_is_learned_from():
     ends, types = activity_graph(sizes=(50, 40))
-    pairs = find_pairs(ends, 150)
+    pairs = Edges.of(ends, 150)
     evidence = Evidence(pairs, cover_by_cliques(pairs))
     given = some_types(types, 0.2)[0]
     shown = np.flatnonzero(given.sum(1))

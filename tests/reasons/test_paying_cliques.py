@@ -7,15 +7,15 @@ from lgdgcn.reasons import fit_edges
 from lgdgcn.reasons.clique_kinds import memberships_log_likelihood
 from lgdgcn.reasons.cliques import cover_by_cliques
 from lgdgcn.reasons.consensus import fit_from_line_graph
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.number_of_reasons import choose_model
-from lgdgcn.reasons.pairs import find_pairs
 from lgdgcn.reasons.paying_cliques import description_length, find_paying
 from reasons.planted import activity_graph, matched_accuracy, mixed_graph
 
 
 def test_a_cliques_gain_is_its_pairs_less_its_name():
     ends, _ = mixed_graph(nodes=90)
-    pairs = find_pairs(ends, 90)
+    pairs = Edges.of(ends, 90)
     cover = cover_by_cliques(pairs)
     paying = find_paying(pairs, cover)
     theta = fit_from_line_graph(paying.rest, 1).theta[:, 0]
@@ -30,7 +30,7 @@ def test_a_cliques_gain_is_its_pairs_less_its_name():
 
 def test_length_equals_the_literal_loop_over_all_pairs():
     ends, _ = mixed_graph(nodes=90)
-    pairs = find_pairs(ends, 90)
+    pairs = Edges.of(ends, 90)
     paying = find_paying(pairs, cover_by_cliques(pairs))
     model = fit_from_line_graph(paying.rest, 2)
     rest = {(int(i), int(j)) for i, j in paying.rest.ends.T}
@@ -48,7 +48,7 @@ def test_length_equals_the_literal_loop_over_all_pairs():
 
 
 def test_hubs_that_are_linked_are_no_clique_of_their_own():
-    pairs = find_pairs(activity_graph()[0], 150)
+    pairs = Edges.of(activity_graph()[0], 150)
     assert find_paying(pairs, cover_by_cliques(pairs)).inside.mean() < 0.02
 
 
@@ -57,7 +57,7 @@ def test_triangles_of_a_lattice_are_predicted_and_families_are_not():
     step = np.arange(1, 4)
     nodes = np.repeat(np.arange(200), 3)
     ring = np.stack([nodes, (nodes + np.tile(step, 200)) % 200])
-    lattice, mixed = find_pairs(ring, 200), find_pairs(mixed_graph()[0], 240)
+    lattice, mixed = Edges.of(ring, 200), Edges.of(mixed_graph()[0], 240)
     lattice = lattice.keep(np.random.default_rng(0).random(len(lattice)) < 0.9)
     near, families = (find_paying(p, cover_by_cliques(p)) for p in (lattice, mixed))
     assert near.inside.any()
@@ -68,7 +68,7 @@ def test_triangles_of_a_lattice_are_predicted_and_families_are_not():
 
 def test_an_activity_and_cliques_in_one_graph():
     ends, types = mixed_graph()
-    choice = choose_model(find_pairs(ends, 240), candidates=(1, 2, 4))
+    choice = choose_model(Edges.of(ends, 240), candidates=(1, 2, 4))
     assert (choice.num_factors, choice.kinds, choice.cliques) == (2, 1, False)
     assert choice.family == "reasons: 1 activity of nodes and 1 kind of cliques"
     reasons = fit_edges(ends, 240, num_factors=2)

@@ -6,7 +6,7 @@ import torch
 
 from lgdgcn.metrics.edge_types import edge_type_scores
 from lgdgcn.reasons.controls import majority, permuted, random_cluster, random_node_vectors
-from lgdgcn.reasons.pairs import of_pairs, pairs_of
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.references import (
     boosting,
     label_pairs,
@@ -94,7 +94,7 @@ def test_probabilities_of_every_pair(name, run, share):
 def test_planted_communities_are_found_without_help(name):
     data = planted_graph()
     nothing = shown_types(data.edge_index, data.edge_type, 0)
-    types = of_pairs(data.edge_index, data.edge_type)
+    types = Edges.of_graph(data).once(data.edge_type)
     found = edge_type_scores(UNSUPERVISED[name](data, nothing, 0), types, named=False)
     assert found.balanced > 0.9
     chance = edge_type_scores(random_cluster(data, nothing, 0), types, named=False)
@@ -105,8 +105,8 @@ def test_planted_communities_are_found_without_help(name):
 def test_planted_communities_are_found_with_a_few_types(name):
     data = planted_graph()
     shown = shown_types(data.edge_index, data.edge_type, 0.2, 0)
-    hidden = of_pairs(data.edge_index, shown).sum(1) == 0
-    types = of_pairs(data.edge_index, data.edge_type)
+    hidden = Edges.of_graph(data).once(shown).sum(1) == 0
+    types = Edges.of_graph(data).once(data.edge_type)
     found = edge_type_scores(SUPERVISED[name](data, shown, 0), types, named=True, scored=hidden)
     assert found.accuracy > 0.9
 
@@ -115,7 +115,7 @@ def test_planted_communities_are_found_with_a_few_types(name):
 @pytest.mark.parametrize("nodes", [20, 320])
 def test_line_vectors_are_eigenvectors_of_the_line_graph(nodes, regularised):
     data = random_graph(9, nodes=nodes, edges=2 * nodes)
-    pairs = pairs_of(data.edge_index)
+    pairs = Edges.of_graph(data).ends
     degree = np.bincount(pairs.ravel(), minlength=nodes)
     tau = degree.mean() if regularised else 0
     count = pairs.shape[1]
@@ -134,7 +134,8 @@ def test_line_vectors_are_eigenvectors_of_the_line_graph(nodes, regularised):
 def test_naive_bayes_is_that_of_a_loop():
     data = random_graph(10)
     shown = shown_types(data.edge_index, data.edge_type, 0.5, 0)
-    types, pairs = of_pairs(data.edge_index, shown).astype(float), pairs_of(data.edge_index)
+    edges = Edges.of_graph(data)
+    types, pairs = edges.once(shown), edges.ends
     overall = types.sum(0) / types.sum()
     found = naive_bayes(data, shown, 0)
     for number, ends in enumerate(pairs.T):
@@ -149,7 +150,7 @@ def test_naive_bayes_is_that_of_a_loop():
 def test_em_never_lowers_the_likelihood_and_ends_in_a_fixed_point():
     data = planted_graph(1, nodes=20)
     nothing = shown_types(data.edge_index, data.edge_type, 0)
-    pairs = pairs_of(data.edge_index)
+    pairs = Edges.of_graph(data).ends
     before = -np.inf
     for rounds in (1, 2, 5, 20, 200):
         q = link_communities(data, nothing, 0, starts=1, rounds=rounds)
@@ -167,7 +168,7 @@ def test_em_never_lowers_the_likelihood_and_ends_in_a_fixed_point():
 def test_shown_communities_stay():
     data = planted_graph(2)
     shown = shown_types(data.edge_index, data.edge_type, 0.3, 0)
-    types = of_pairs(data.edge_index, shown)
+    types = Edges.of_graph(data).once(shown)
     found = link_communities(data, shown, 0)
     rows = types.sum(1) == 1
     assert (found[rows].argmax(1) == types[rows].argmax(1)).mean() > 0.95
@@ -175,7 +176,7 @@ def test_shown_communities_stay():
 
 def test_permuted_types_tell_nothing():
     data = planted_graph(3)
-    types = of_pairs(data.edge_index, data.edge_type)
+    types = Edges.of_graph(data).once(data.edge_type)
     method = permuted(naive_bayes)
     found = [edge_type_scores(method(data, data.edge_type, s), types, named=True).balanced
              for s in range(5)]  # fmt: skip
@@ -186,14 +187,14 @@ def test_permuted_types_tell_nothing():
 def test_majority_says_the_shares_of_the_shown():
     data = random_graph(11)
     shown = shown_types(data.edge_index, data.edge_type, 0.5, 0)
-    counts = of_pairs(data.edge_index, shown).sum(0)
+    counts = Edges.of_graph(data).once(shown).sum(0)
     assert majority(data, shown, 0)[5] == pytest.approx(counts / counts.sum())
     assert majority(data, torch.zeros_like(shown), 0)[0] == pytest.approx(np.full(3, 1 / 3))
 
 
 def test_one_shown_type_or_none():
     data = random_graph(12)
-    single = (of_pairs(data.edge_index, data.edge_type).sum(1) == 1).sum()
+    single = (Edges.of_graph(data).once(data.edge_type).sum(1) == 1).sum()
     one = shown_types(data.edge_index, data.edge_type, 1 / single, 0)
     for name, run in SUPERVISED.items():
         for shown in (one, torch.zeros_like(one)):

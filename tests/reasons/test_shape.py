@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lgdgcn.reasons import shape
-from lgdgcn.reasons.pairs import of_pairs, pair_numbers, pairs_of
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.shape import SHAPE_COLUMNS, core_numbers, shape_columns, triangles
 from reasons.graphs import random_graph
 
@@ -23,7 +23,7 @@ def literal_columns(edge_index, nodes):
     ]
     core = literal_cores(around)
     rows = []
-    for a, b in pairs_of(edge_index).T:
+    for a, b in Edges.of(edge_index).ends.T:
         both = around[a] & around[b]
         row = [
             len(both),
@@ -65,7 +65,7 @@ def test_columns_are_those_of_a_loop(edges, wedges, monkeypatch):
 def test_every_triangle_is_found_once():
     networkx = pytest.importorskip("networkx")
     data = random_graph(3, nodes=40, edges=200)
-    pairs = pairs_of(data.edge_index)
+    pairs = Edges.of_graph(data).ends
     found = [np.sort(corners, axis=0) for _, corners in triangles(pairs, 40)]
     listed = sorted(map(tuple, np.concatenate(found, axis=1).T))
     graph = networkx.Graph(list(pairs.T))
@@ -75,7 +75,7 @@ def test_every_triangle_is_found_once():
 
 def test_core_numbers_are_those_of_networkx():
     networkx = pytest.importorskip("networkx")
-    pairs = pairs_of(random_graph(4, nodes=60, edges=300).edge_index)
+    pairs = Edges.of(random_graph(4, nodes=60, edges=300).edge_index).ends
     graph = networkx.Graph(list(pairs.T))
     graph.add_nodes_from(range(60))
     expected = networkx.core_number(graph)
@@ -98,7 +98,8 @@ def test_no_edges():
 
 def test_pairs_and_back():
     data = random_graph(5)
-    pairs, number = pairs_of(data.edge_index), pair_numbers(data.edge_index)
+    edges = Edges.of_graph(data)
+    pairs, number = edges.ends, edges.number
     low = torch.stack(data.edge_index.aminmax(dim=0)).numpy()
     assert (pairs[:, number] == low).all()
-    assert (of_pairs(data.edge_index, data.edge_type)[number] == data.edge_type.numpy()).all()
+    assert (edges.both(edges.once(data.edge_type)) == data.edge_type.numpy()).all()

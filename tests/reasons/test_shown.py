@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lgdgcn.errors import InputError
-from lgdgcn.reasons.pairs import of_pairs, pair_numbers
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.shown import shown_types
 from reasons.graphs import random_graph
 
@@ -13,10 +13,10 @@ from reasons.graphs import random_graph
 def test_a_share_of_single_types_is_shown_in_both_directions(share):
     data = random_graph(1)
     shown = shown_types(data.edge_index, data.edge_type, share, seed=3)
-    single = (of_pairs(data.edge_index, data.edge_type).sum(1) == 1).sum()
-    by_pair = of_pairs(data.edge_index, shown)
+    single = (Edges.of_graph(data).once(data.edge_type).sum(1) == 1).sum()
+    by_pair = Edges.of_graph(data).once(shown)
     assert by_pair.any(1).sum() == round(share * single)
-    assert (by_pair[pair_numbers(data.edge_index)] == shown.numpy()).all()
+    assert (by_pair[Edges.of_graph(data).number] == shown.numpy()).all()
     rows = shown.sum(1) > 0
     assert shown.dtype == torch.uint8
     assert shown[rows].equal(data.edge_type[rows])

@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import CheckpointError, InputError
 from lgdgcn.reasons import EdgeReasons, fit_graph
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.of_graph import _matrix as matrix
 from lgdgcn.reasons.of_graph import known_types, unknown_edges
-from lgdgcn.reasons.pairs import of_pairs
 from lgdgcn.reasons.stability import over_fits, stability
 from lgdgcn.reasons.store import load_reasons, load_stability, save_reasons
 from reasons.planted import activity_graph
@@ -62,7 +62,7 @@ def test_they_come_back_as_they_were(saved):
 def test_what_other_seeds_say_comes_back(fitted, tmp_path):
     data, reasons = fitted
     file = tmp_path / "edge_reasons.safetensors"
-    own = of_pairs(data.edge_index, reasons.probability)
+    own = Edges.of_graph(data).once(reasons.probability)
     fits = [own, np.tile([1.0, 0.0], (len(own), 1))]
     found = stability(fits, named=True)
     assert found.matched.tolist() == [[0, 1]]

@@ -14,8 +14,8 @@ from lgdgcn.kernels.graph import edge_weights
 from lgdgcn.large.rows import mapped_graph
 from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.explain import without_pairs
-from lgdgcn.reasons.pairs import find_pairs
 from lgdgcn.runs.fit import fit
 from lgdgcn.train.population import Member
 from lgdgcn.train.prepared import hold_once, prepared, prepared_alike
@@ -150,7 +150,7 @@ def test_a_copy_of_a_prepared_graph_keeps_them():
 
 def test_a_graph_without_some_edges_keeps_the_others_weights():
     graph = noisy()
-    pairs = find_pairs(graph.edge_index, 80)
+    pairs = Edges.of(graph.edge_index, 80)
     removed = np.zeros(graph.edge_index.size(1) // 2, dtype=bool)
     removed[:5] = True
     rest = without_pairs(graph, pairs, removed)

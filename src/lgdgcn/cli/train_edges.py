@@ -21,10 +21,10 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, one_line
 from lgdgcn.metrics.edge_types import edge_type_scores
 from lgdgcn.reasons import EdgeReasons, ModelChoice, fit_graph
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.explain_reasons import ReasonExplainer
 from lgdgcn.reasons.explained import ONE_SEED
 from lgdgcn.reasons.of_graph import check_edges_device, known_types, load_edges, unknown_edges
-from lgdgcn.reasons.pairs import Array, of_pairs, pair_numbers
 from lgdgcn.reasons.stability import Stability, over_fits, stability
 from lgdgcn.reasons.store import Interval, edges_fingerprint, save_reasons
 from lgdgcn.runs.folder import Run
@@ -89,7 +89,7 @@ def train_edges(
         tables = {"run": header | {"task": "edges"}, "settings": settings}
         run.write_config("\n".join(to_toml(table, values) for table, values in tables.items()))
         measured, others = [], []
-        if types is not None and (of_pairs(data.edge_index, types).sum(1) > 0).sum() >= FEWEST:
+        if types is not None and (Edges.of_graph(data).once(types).sum(1) > 0).sum() >= FEWEST:
             for seed in range(count):
                 progress(f"measuring on types that are held back, {seed + 1} of {count}")
                 scores, probability = _measure(data, types, seed)
@@ -101,7 +101,7 @@ def train_edges(
             progress(f"fitting the edges with other seeds, {seed + 1} of {count}")
             same = None if types is not None else len(reasons.names)
             other = fit_graph(data, num_factors=same, seed=seed)
-            others.append(of_pairs(data.edge_index, other.probability))
+            others.append(Edges.of_graph(data).once(other.probability))
         stable, interval = _over_fits(data, reasons, others, named=types is not None)
         if types is not None:
             reasons, interval = reasons.with_known(types), _with_known(data, types, interval)
@@ -144,13 +144,13 @@ def _number(factors: str | None) -> int | None:
 
 def _measure(data: Data, types: Tensor, seed: int) -> tuple[Result, Array]:
     """Fit without a fifth of the known types: scores of these, and all probabilities."""
-    of_pair = of_pairs(data.edge_index, types)
+    of_pair = Edges.of_graph(data).once(types)
     known = np.flatnonzero(of_pair.sum(1))
     held = np.zeros(len(of_pair), dtype=bool)
     held[np.random.default_rng(seed).permutation(known)[: round(HELD_BACK * len(known))]] = True
-    kept = torch.from_numpy(~held[pair_numbers(data.edge_index)])
+    kept = torch.from_numpy(~held[Edges.of_graph(data).number])
     reasons = fit_graph(data, shown=types * kept[:, None], seed=seed)
-    probability = of_pairs(data.edge_index, reasons.probability)
+    probability = Edges.of_graph(data).once(reasons.probability)
     scores = edge_type_scores(probability, of_pair, named=True, scored=held)
     counts = {"pairs": int((held & (of_pair.sum(1) == 1)).sum()), "held_back": int(held.sum())}
     return {"seed": seed, **counts, **scores._asdict()}, probability
@@ -162,7 +162,7 @@ def _over_fits(
     """How well other fits agree with the reasons, and what they say of every pair."""
     if not others:
         return None, None
-    fits = [of_pairs(data.edge_index, reasons.probability), *others]
+    fits = [Edges.of_graph(data).once(reasons.probability), *others]
     found = stability(fits, named=named)
     return found, over_fits(fits, found.matched)
 
@@ -171,7 +171,7 @@ def _with_known(data: Data, types: Tensor, interval: Interval | None) -> Interva
     """No fit can doubt a type that was given."""
     if interval is None:
         return None
-    given = of_pairs(data.edge_index, types).astype(float)
+    given = Edges.of_graph(data).once(types).astype(float)
     known = given.any(1)
     share = given[known] / given[known].sum(1, keepdims=True)
     for bound in interval:
@@ -182,9 +182,9 @@ def _with_known(data: Data, types: Tensor, interval: Interval | None) -> Interva
 def _rows(data: Data, reasons: EdgeReasons, stable: Stability | None) -> list[Result]:
     """Size of each reason, by pairs, and what it is about."""
     explained = ReasonExplainer(data, reasons, stable)
-    probability = of_pairs(data.edge_index, reasons.probability)
-    best = of_pairs(data.edge_index, reasons.predict())
-    unknown = of_pairs(data.edge_index, unknown_edges(reasons, data))
+    probability = Edges.of_graph(data).once(reasons.probability)
+    best = Edges.of_graph(data).once(reasons.predict())
+    unknown = Edges.of_graph(data).once(unknown_edges(reasons, data))
     return [
         {
             "name": name,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -15,7 +16,6 @@ from lgdgcn.explorer.layout import graph_layout, unit_layout
 from lgdgcn.explorer.nodes import confusion, known_labels, latent_neighbours, predictions
 from lgdgcn.explorer.page import encoded
 from lgdgcn.explorer.reasons import about_factors, without_factors
-from lgdgcn.metrics.attribution import both_directions
 from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
 from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.models import MODELS
@@ -88,14 +88,14 @@ def payload(
     units = last.units.cpu().contiguous()  # [N, M, d]
     nodes, factors, channels = units.shape
     truth = known_labels(data, trained.classes)
-    pairs, edge_factors = both_directions(data.edge_index, last.edge_factors.cpu())
+    edge_factors = torch.from_numpy(explainer.factors)
     unrouted = routing_warning(explainer.edge_factors_of_graph, trained.settings)
     dominant = trained.dominant_factors(output)
     assert dominant is not None
     model = MODELS[trained.name].title
     names = getattr(data, "node_ids", range(nodes))
     progress("layout of the graph")
-    position = graph_layout(pairs.numpy(), nodes, seed)
+    position = graph_layout(explainer.pairs.ends, nodes, seed)
     return {
         "title": f"{model} on {_short(dataset, 100)}",
         "dataset": _short(dataset),
@@ -112,7 +112,7 @@ def payload(
         "dominant": encoded(dominant.cpu(), "u8"),
         "factorClasses": _factor_classes(trained, last.units),
         "position": encoded(position, "f32"),
-        "edges": encoded(pairs, "u32"),
+        "edges": encoded(explainer.pairs.ends, "u32"),
         "edgeFactors": encoded(_whole_shares(edge_factors), "u16"),
         "unrouted": unrouted,
         **about_factors(explainer),

@@ -9,10 +9,10 @@ from lgdgcn.errors import InputError
 from lgdgcn.explorer.layout import graph_layout
 from lgdgcn.explorer.nodes import known_labels, label_numbers
 from lgdgcn.explorer.page import encoded
+from lgdgcn.reasons.edges import Array
 from lgdgcn.reasons.explain import Explainer
 from lgdgcn.reasons.explain_reasons import ReasonExplainer
 from lgdgcn.reasons.explained import ONE_SEED, ExplainedGraph
-from lgdgcn.reasons.pairs import Array
 
 __all__ = ["about_factors", "reason_payload", "without_factors"]
 

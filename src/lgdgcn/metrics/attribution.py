@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from lgdgcn.metrics.arrays import Array
+from lgdgcn.reasons.edges import Edges
 
 __all__ = [
     "attribution_table",
-    "both_directions",
     "edge_attribution",
     "effective_number",
     "factor_usage",
@@ -73,26 +73,6 @@ def factor_usage(edge_factors: Tensor) -> float | None:
     return float(effective_number(edge_factors.double().mean(0)))
 
 
-def both_directions(edge_index: Tensor, edge_factors: Tensor) -> tuple[Tensor, Tensor]:
-    """Average the two directions of every edge.
-
-    Args:
-        edge_index: Both directions of every edge, no self loops. Shape ``[2, E]``.
-        edge_factors: Probabilities. Shape ``[E, M]``.
-
-    Returns:
-        Each edge once, smaller node first ``[2, E / 2]``, and its mean probabilities.
-    """
-    nodes = int(edge_index.max()) + 1 if edge_index.numel() else 0
-    low, high = edge_index.aminmax(dim=0)
-    key, edge = torch.unique(low * nodes + high, return_inverse=True)
-    total = edge_factors.new_zeros(key.numel(), edge_factors.size(1))
-    total.index_add_(0, edge, edge_factors)
-    count = torch.bincount(edge, minlength=key.numel()).unsqueeze(1)
-    pairs = torch.stack([key // max(nodes, 1), key % max(nodes, 1)])
-    return pairs, total / count
-
-
 def edge_attribution(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor) -> float | None:
     """Share of edges whose strongest channel is the factor that made them.
 
@@ -110,10 +90,10 @@ def edge_attribution(edge_index: Tensor, edge_factors: Tensor, y_factor: Tensor)
         many edges, random channels reach about 1 / max(M, F), a single channel for all edges
         1 / F, and nothing more than min(M, F) / F.
     """
-    pairs, mean = both_directions(edge_index, edge_factors)
-    maker = single_makers(pairs.cpu().numpy(), y_factor.cpu().numpy())
+    edges = Edges.of(edge_index.cpu(), len(y_factor))
+    maker = single_makers(edges.ends, y_factor.cpu().numpy())
     shape = edge_factors.size(1), y_factor.size(1)
-    channel = mean.argmax(1).cpu().numpy()
+    channel = edges.once(edge_factors.cpu()).argmax(1)
     table = attribution_table(channel, maker, shape, np.ones(len(maker)))
     return matched_share(table) if table.any() else None
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.arrays import Array
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.explain import Explainer, without_pairs
-from lgdgcn.reasons.pairs import Pairs
 
 __all__ = ["DeletionCurve", "deletion_curve", "faithfulness"]
 
@@ -34,7 +34,7 @@ class DeletionCurve:
 
 def deletion_curve(
     predict: Callable[[Array], Array],
-    pairs: Pairs,
+    pairs: Edges,
     probability: Array,
     named: Array,
     nodes: Array,

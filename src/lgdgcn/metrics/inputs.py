@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import entr
 from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.arrays import Array
-from lgdgcn.metrics.attribution import both_directions
+from lgdgcn.reasons.edges import Edges
 
 __all__ = ["Inputs", "checked"]
 
@@ -60,13 +61,12 @@ def checked(
         raise InputError("edge_factors are probabilities; some are negative")
     if (worst := np.abs(chances.sum(1) - 1).max(initial=0)) > ROUNDING:
         raise InputError(f"edge_factors are probabilities; a row is {worst:.2g} off a sum of 1")
-    entropy = torch.special.entr(torch.from_numpy(chances)).sum(1, keepdim=True)
-    pairs, mean = both_directions(edges.long(), torch.cat([torch.from_numpy(chances), entropy], 1))
+    once = Edges.of(edges.long(), nodes)
     return Inputs(
         units=vectors,
-        pairs=pairs.numpy(),
-        pair_factors=mean[:, :factors].numpy(),
-        pair_entropy=mean[:, factors].numpy(),
+        pairs=once.ends,
+        pair_factors=once.once(chances),
+        pair_entropy=once.once(entr(chances).sum(1)),
         y_factor=_classes("y_factor", y_factor, nodes, 2),
         y=None if y is None or np.ndim(_plain(y)) != 1 else _classes("y", y, nodes, 1),
     )

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lgdgcn.reasons.pairs import Array, Pairs
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = ["SHRINKAGE", "Activity", "fit_activity"]
 
@@ -66,7 +66,7 @@ class Activity:
         )
         return result
 
-    def background(self, pairs: Pairs) -> Array:
+    def background(self, pairs: Edges) -> Array:
         """Part of each link that rests on no other link of its factor at its two ends ``[P]``."""
         counts = _reasons(self.rates(pairs.ends))
         found = pairs.incidence @ counts
@@ -77,7 +77,7 @@ class Activity:
         result: Array = 1 - known.sum(1)
         return result
 
-    def log_likelihood(self, pairs: Pairs) -> float:
+    def log_likelihood(self, pairs: Edges) -> float:
         """Log probability of the graph: its links and its non-links, without a loop over N²."""
         linked = np.maximum(self.rates(pairs.ends).sum(1), 1e-300)
         sums = _class_sums(self.theta, self.classes, len(self.block))  # [M, C]
@@ -87,7 +87,7 @@ class Activity:
 
 
 def fit_activity(
-    pairs: Pairs,
+    pairs: Edges,
     start: Array,
     *,
     classes: Array | None = None,

@@ -22,8 +22,8 @@ from scipy.special import gammaln
 
 from lgdgcn.reasons.cliques import CliqueCover
 from lgdgcn.reasons.consensus import cluster_rows
+from lgdgcn.reasons.edges import Array
 from lgdgcn.reasons.line_graph import leading_vectors
-from lgdgcn.reasons.pairs import Array
 
 __all__ = ["CliqueKinds", "find_kinds", "memberships_log_likelihood"]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from lgdgcn.reasons.pairs import Array, Pairs
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.shape import common_neighbours
 
 __all__ = ["CliqueCover", "cover_by_cliques"]
@@ -36,7 +36,7 @@ class CliqueCover:
         return np.asarray(rows @ columns) / np.bincount(self.of_pair, minlength=count)[:, None]
 
 
-def cover_by_cliques(pairs: Pairs) -> CliqueCover:
+def cover_by_cliques(pairs: Edges) -> CliqueCover:
     """Greedy cover: from the uncovered pair with most common neighbours grow a clique, repeat.
 
     A clique grows by the common neighbour that is linked to most of the others, so a person with

@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse
 
 from lgdgcn.reasons.cliques import CliqueCover
+from lgdgcn.reasons.edges import Array, Edges, blocks
 from lgdgcn.reasons.line_graph import LINE_GRAPHS, line_vectors, node_vectors
-from lgdgcn.reasons.pairs import Array, Pairs, blocks
 
 __all__ = [
     "clique_columns",
@@ -26,14 +26,14 @@ FEATURE_VECTORS = 16
 SCALE = 3.0  # of the first spectral column beside a column of variance 1
 
 
-def node_columns(pairs: Pairs) -> Array:
+def node_columns(pairs: Edges) -> Array:
     """Products, sums and differences of spectral node vectors, the smooth ones larger."""
     vectors, values = node_vectors(pairs, VECTORS)
     result: Array = _both_ends(vectors, pairs.ends) * np.tile(np.sqrt(np.abs(values)), 3) * SCALE
     return result
 
 
-def line_columns(pairs: Pairs) -> Array:
+def line_columns(pairs: Edges) -> Array:
     """Spectral vectors of the line graphs."""
     count = min(VECTORS, max(1, len(pairs) - 1))
     found = [line_vectors(pairs, count, *line_graph) for line_graph in LINE_GRAPHS[1:]]
@@ -46,7 +46,7 @@ def share_columns(shares: Sequence[Array]) -> Array:
     return np.concatenate([np.sqrt(share * VECTORS / 2) for share in shares], 1)
 
 
-def shape_columns(pairs: Pairs) -> Array:
+def shape_columns(pairs: Edges) -> Array:
     """The common neighbourhood of the two ends: how many, how linked, how special."""
     degree = pairs.degree
     parts = [_common_neighbours(pairs, rows) for rows in blocks(degree[pairs.ends].sum(0))]
@@ -71,7 +71,7 @@ def shape_columns(pairs: Pairs) -> Array:
     return standardise(np.column_stack([*np.log1p(logs), *plain]))
 
 
-def _common_neighbours(pairs: Pairs, rows: slice) -> Array:
+def _common_neighbours(pairs: Edges, rows: slice) -> Array:
     """Of some pairs: number of common neighbours, three weights of them, links among them."""
     adjacency, degree = pairs.adjacency, pairs.degree
     first, second = pairs.ends[:, rows]
@@ -89,7 +89,7 @@ def _common_neighbours(pairs: Pairs, rows: slice) -> Array:
     return np.stack([*(both @ weight for weight in weights), linked])
 
 
-def _sums_around(pairs: Pairs, values: Array) -> Array:
+def _sums_around(pairs: Edges, values: Array) -> Array:
     """Sum of what the other two sides of every triangle of a pair have ``[P]``."""
     adjacency, found = pairs.adjacency, np.zeros(len(pairs))
     weighted = scipy.sparse.csr_matrix((values, tuple(pairs.ends)), adjacency.shape)
@@ -102,7 +102,7 @@ def _sums_around(pairs: Pairs, values: Array) -> Array:
     return found
 
 
-def clique_columns(pairs: Pairs, shape: Array, cover: CliqueCover) -> Array:
+def clique_columns(pairs: Edges, shape: Array, cover: CliqueCover) -> Array:
     """Means over the pair's clique, its size, and how many cliques the ends are in."""
     inside = np.asarray(cover.member.sum(0)).ravel()
     pairs_of = np.bincount(cover.of_pair, minlength=cover.member.shape[0])
@@ -111,7 +111,7 @@ def clique_columns(pairs: Pairs, shape: Array, cover: CliqueCover) -> Array:
     return standardise(np.column_stack([cover.mean(shape)[cover.of_pair], *sizes, *ends]))
 
 
-def feature_columns(x: Any, pairs: Pairs) -> Array:
+def feature_columns(x: Any, pairs: Edges) -> Array:
     """Cosine of the two ends' features, and their main directions at both ends."""
     from sklearn.preprocessing import normalize
     from sklearn.utils.extmath import randomized_svd
@@ -124,7 +124,7 @@ def feature_columns(x: Any, pairs: Pairs) -> Array:
     return np.column_stack([standardise(cosine[:, None]), _both_ends(left * values, pairs.ends)])
 
 
-def label_columns(y: Array, pairs: Pairs) -> Array:
+def label_columns(y: Array, pairs: Edges) -> Array:
     """Which node labels the two ends have, and whether they agree; -1 is no label."""
     labels = np.arange(y.max(initial=0) + 1)
     ends = (y[pairs.ends[0]][:, None] == labels), (y[pairs.ends[1]][:, None] == labels)

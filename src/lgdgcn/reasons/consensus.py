@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from lgdgcn.reasons.activity import Activity, fit_activity
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.line_graph import LINE_GRAPHS, line_vectors, unit_rows
-from lgdgcn.reasons.pairs import Array, Pairs
 
 __all__ = [
     "activity_fits",
@@ -29,7 +29,7 @@ def sizes_around(num_factors: int) -> list[int]:
 
 
 def fit_consensus(
-    pairs: Pairs, num_factors: int, *, classes: Array | None = None, seed: int = 0
+    pairs: Edges, num_factors: int, *, classes: Array | None = None, seed: int = 0
 ) -> Activity:
     """The activity model that many fits agree on, or a single fit that is likelier.
 
@@ -47,7 +47,7 @@ def fit_consensus(
 
 
 def activity_fits(
-    pairs: Pairs, sizes: Sequence[int], *, classes: Array | None = None, seed: int = 0
+    pairs: Edges, sizes: Sequence[int], *, classes: Array | None = None, seed: int = 0
 ) -> list[Activity]:
     """A model from each line graph with each number of factors."""
     draws = np.random.default_rng(seed)
@@ -63,7 +63,7 @@ def activity_fits(
 
 
 def fit_from_line_graph(
-    pairs: Pairs,
+    pairs: Edges,
     count: int,
     *,
     classes: Array | None = None,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.reasons.pairs import Array, of_pairs, pair_numbers, pairs_of
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = [
     "Method",
@@ -47,7 +47,7 @@ def random_node_vectors(dimensions: int | None = None) -> Method:
         size = data.num_nodes, dimensions or shown.size(1)
         vectors = np.random.default_rng(seed).standard_normal(size)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        ends = vectors[pairs_of(data.edge_index)]  # [2, P, dimensions]
+        ends = vectors[Edges.of_graph(data).ends]  # [2, P, dimensions]
         return clustered(ends.sum(0), shown.size(1), seed)
 
     return cluster
@@ -55,7 +55,7 @@ def random_node_vectors(dimensions: int | None = None) -> Method:
 
 def majority(data: Data, shown: Tensor, seed: int) -> Array:
     """The shares of the shown types, the same for every pair; equal shares if none is shown."""
-    counts = of_pairs(data.edge_index, shown).sum(0).astype(np.float64)
+    counts = Edges.of_graph(data).once(shown).sum(0)
     shares = counts / counts.sum() if counts.sum() else np.full(len(counts), 1 / len(counts))
     return np.tile(shares, (data.edge_index.size(1) // 2, 1))
 
@@ -64,10 +64,10 @@ def permuted(method: Method) -> Method:
     """The same method with the shown types shuffled over the shown pairs."""
 
     def with_shuffled_types(data: Data, shown: Tensor, seed: int) -> Array:
-        types = of_pairs(data.edge_index, shown)
+        types = Edges.of_graph(data).once(shown)
         rows = np.flatnonzero(types.any(1))
         types[rows] = types[np.random.default_rng(seed).permutation(rows)]
-        shuffled = torch.from_numpy(types[pair_numbers(data.edge_index)])
+        shuffled = torch.from_numpy(types[Edges.of_graph(data).number])
         return method(data, shuffled, seed)
 
     return with_shuffled_types

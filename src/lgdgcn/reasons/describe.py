@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lgdgcn.errors import InputError
-from lgdgcn.reasons.pairs import Array, Pairs, find_pairs
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.traits import NodeTraits
 
 __all__ = ["LARGEST_Q", "Description", "EnrichedTrait", "describe_reasons"]
@@ -105,12 +105,12 @@ def describe_reasons(
         noun: What one without a name is called, with its number.
         most: How many traits, edges and nodes to tell.
     """
-    pairs = find_pairs(edge_index, len(ids))
+    pairs = Edges.of(edge_index, len(ids))
     given = np.asarray(probability, dtype=float)
-    if given.ndim != 2 or len(given) != len(pairs.of_edge):
-        edges = len(pairs.of_edge)
+    if given.ndim != 2 or len(given) != len(pairs.number):
+        edges = len(pairs.number)
         raise InputError(f"probability has shape {list(given.shape)}: give [{edges}, M]")
-    shares = pairs.mean(given)  # [P, M]
+    shares = pairs.once(given)  # [P, M]
     activity = np.asarray(pairs.incidence @ shares)  # [N, M]
     sizes = np.bincount(shares.argmax(1), minlength=shares.shape[1])
     enriched = _enriched(activity, pairs.degree, traits, most)
@@ -177,7 +177,7 @@ def _names(enriched: list[list[EnrichedTrait]], noun: str) -> list[str]:
 
 
 def _typical_edges(
-    share: Array, own: Array, pairs: Pairs, ids: Sequence[str], most: int
+    share: Array, own: Array, pairs: Edges, ids: Sequence[str], most: int
 ) -> list[tuple[str, str, float]]:
     """Its edges of highest probability; among those that look alike, between large degrees."""
     candidates = np.flatnonzero(own)

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse
 
 from lgdgcn.reasons.cliques import CliqueCover
-from lgdgcn.reasons.pairs import Array, Pairs
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = ["Evidence", "deal_folds"]
 
@@ -20,7 +20,7 @@ class Evidence:
         cover: Its cliques.
     """
 
-    def __init__(self, pairs: Pairs, cover: CliqueCover) -> None:
+    def __init__(self, pairs: Edges, cover: CliqueCover) -> None:
         self.pairs, self.cover = pairs, cover
         degree = scipy.sparse.diags(1 / np.maximum(pairs.degree, 1))
         self._walk = (degree @ (pairs.adjacency + scipy.sparse.diags(pairs.degree)) / 2).tocsr()

@@ -13,8 +13,8 @@ from lgdgcn.data.features import features_without_edges
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
 from lgdgcn.models import MODELS, NodeOutput
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.explained import ExplainedGraph
-from lgdgcn.reasons.pairs import Array, Pairs, find_pairs
 from lgdgcn.reasons.stability import over_fits, stability
 from lgdgcn.train.trained import TrainedModel
 
@@ -39,7 +39,7 @@ class Explainer(ExplainedGraph):
         self.trained, self.others = trained, list(others)
         self.output = trained(data)
         self.other_outputs = [other(data) for other in others]
-        pairs = find_pairs(data.edge_index, data.x.size(0))
+        pairs = Edges.of_graph(data)
         self.fits = [_factors(pairs, output) for output in (self.output, *self.other_outputs)]
         found = stability(self.fits) if self.others else None
         interval = None if found is None else over_fits(self.fits, found.matched)
@@ -141,12 +141,12 @@ class Explainer(ExplainedGraph):
         return torch.stack([found.amin(0), found.amax(0)], 1).tolist()
 
 
-def _factors(pairs: Pairs, output: NodeOutput) -> Array:
+def _factors(pairs: Edges, output: NodeOutput) -> Array:
     """Probability of each factor, mean over both directions ``[P, M]``."""
-    return pairs.mean(output.layers[-1].edge_factors.cpu().double().numpy())
+    return pairs.once(output.layers[-1].edge_factors.cpu().double().numpy())
 
 
-def without_pairs(data: Data, pairs: Pairs, removed: Array) -> Data:
+def without_pairs(data: Data, pairs: Edges, removed: Array) -> Data:
     """A graph without some of its edges, in both directions.
 
     Features that are rows of the adjacency matrix or degrees lose the edges, too; others stay.
@@ -156,7 +156,7 @@ def without_pairs(data: Data, pairs: Pairs, removed: Array) -> Data:
         pairs: Its pairs.
         removed: Which of them to remove, bool ``[P]``.
     """
-    gone = torch.from_numpy(np.asarray(removed)[pairs.of_edge])
+    gone = torch.from_numpy(np.asarray(removed)[pairs.number])
     graph = copy(data)
     graph.x = features_without_edges(data.x, data.edge_index, data.edge_index[:, gone])
     graph.edge_index = data.edge_index[:, ~gone]

@@ -8,10 +8,10 @@ from typing import Any
 from torch_geometric.data import Data
 
 from lgdgcn.reasons.describe import Description
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.explained import ExplainedGraph
 from lgdgcn.reasons.fit import EdgeReasons
 from lgdgcn.reasons.of_graph import known_types, unknown_edges
-from lgdgcn.reasons.pairs import Array, of_pairs
 from lgdgcn.reasons.stability import Stability
 
 __all__ = ["ReasonExplainer"]
@@ -37,12 +37,13 @@ class ReasonExplainer(ExplainedGraph):
         types = known_types(data)
         self.typed = types is not None
         self.reasons = reasons
-        self._presence = of_pairs(data.edge_index, reasons.presence)
-        self.known_types = None if types is None else of_pairs(data.edge_index, types)
-        self.unknown = of_pairs(data.edge_index, unknown_edges(reasons, data))  # [P]
+        edges = Edges.of_graph(data)
+        self._presence = edges.once(reasons.presence)
+        self.known_types = None if types is None else edges.once(types)
+        self.unknown = edges.once(unknown_edges(reasons, data)) > 0  # [P]
         super().__init__(
             data,
-            of_pairs(data.edge_index, reasons.probability).astype(float),
+            Edges.of_graph(data).once(reasons.probability).astype(float),
             noun="type" if self.typed else "reason",
             names=reasons.names if self.typed else None,
             stability=stability,

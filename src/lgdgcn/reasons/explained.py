@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.errors import InputError
 from lgdgcn.reasons.describe import Description, describe_reasons
-from lgdgcn.reasons.pairs import Array, Pairs, find_pairs
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.stability import Stability
 from lgdgcn.reasons.traits import NodeTraits, node_ids, traits_of
 
@@ -52,9 +52,9 @@ class ExplainedGraph:
         return node_ids(self.data)
 
     @cached_property
-    def pairs(self) -> Pairs:
+    def pairs(self) -> Edges:
         """Each edge once."""
-        return find_pairs(self.data.edge_index, self.data.x.size(0))
+        return Edges.of(self.data.edge_index, self.data.x.size(0))
 
     @cached_property
     def traits(self) -> NodeTraits:

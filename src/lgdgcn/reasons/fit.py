@@ -21,9 +21,9 @@ from lgdgcn.reasons.columns import (
     share_columns,
 )
 from lgdgcn.reasons.consensus import activity_fits, fit_consensus, sizes_around
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.evidence import Evidence
 from lgdgcn.reasons.number_of_reasons import ModelChoice, choose_model
-from lgdgcn.reasons.pairs import Array, Pairs, find_pairs
 from lgdgcn.reasons.paying_cliques import both_reasons, find_paying
 from lgdgcn.reasons.shown_types import fit_types
 
@@ -121,7 +121,7 @@ def fit_edges(
         >>> reasons.probability.shape, reasons.names
         (torch.Size([23, 2]), ['reason 1', 'reason 2'])
     """
-    pairs = find_pairs(edge_index, num_nodes)
+    pairs = Edges.of(edge_index, num_nodes)
     if not len(pairs):
         raise InputError("edge_index has no edge between two different nodes: give at least one")
     if num_factors is not None and num_factors < 1:
@@ -173,7 +173,7 @@ def fit_edges(
 
 
 def _without_types(
-    pairs: Pairs, choice: ModelChoice, classes: Array | None, seed: int
+    pairs: Edges, choice: ModelChoice, classes: Array | None, seed: int
 ) -> EdgeReasons:
     names = [f"reason {number + 1}" for number in range(choice.num_factors)]
     cover = cover_by_cliques(pairs)
@@ -197,7 +197,7 @@ def _without_types(
 
 
 def _columns(
-    pairs: Pairs, cover: CliqueCover, choice: ModelChoice, classes: Array | None, seed: int
+    pairs: Edges, cover: CliqueCover, choice: ModelChoice, classes: Array | None, seed: int
 ) -> list[Array]:
     """What the graph says about each pair, with the columns of the family that fits it."""
     shape = shape_columns(pairs)
@@ -211,7 +211,7 @@ def _columns(
 
 
 def _result(
-    pairs: Pairs,
+    pairs: Edges,
     probability: Array,
     presence: Array,
     unknown: Array,
@@ -221,7 +221,7 @@ def _result(
     **more: Any,
 ) -> EdgeReasons:
     """From pairs to edges; nothing is known about a self loop."""
-    loop, edge = pairs.of_edge < 0, np.maximum(pairs.of_edge, 0)
+    loop, edge = pairs.number < 0, np.maximum(pairs.number, 0)
     even = 1 / probability.shape[1]
     per_edge = [
         np.where(loop[:, None], even, probability[edge]),
@@ -240,18 +240,18 @@ def _entropy(probability: Array) -> Array:
     return result
 
 
-def _types_of_pairs(shown: Any, pairs: Pairs) -> Array:
+def _types_of_pairs(shown: Any, pairs: Edges) -> Array:
     """Types shown at either direction of a pair ``[P, T]``."""
     given = np.asarray(shown, dtype=float)
-    if given.ndim != 2 or len(given) != len(pairs.of_edge) or given.shape[1] < 2:
-        edges = len(pairs.of_edge)
+    if given.ndim != 2 or len(given) != len(pairs.number) or given.shape[1] < 2:
+        edges = len(pairs.number)
         raise InputError(f"shown has shape {list(given.shape)}: give [{edges}, 2 or more types]")
     if not np.isin(given, (0, 1)).all():
         wrong = given[~np.isin(given, (0, 1))][0]
         raise InputError(f"shown has the value {wrong}: give 0 or 1")
     types = np.zeros((len(pairs), given.shape[1]))
-    known = pairs.of_edge >= 0
-    np.maximum.at(types, pairs.of_edge[known], given[known])
+    known = pairs.number >= 0
+    np.maximum.at(types, pairs.number[known], given[known])
     return types
 
 

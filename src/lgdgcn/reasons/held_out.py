@@ -9,7 +9,7 @@ import scipy.sparse
 
 from lgdgcn.reasons.activity import Activity, fit_activity
 from lgdgcn.reasons.cliques import cover_by_cliques
-from lgdgcn.reasons.pairs import Array, Pairs, blocks
+from lgdgcn.reasons.edges import Array, Edges, blocks
 
 __all__ = ["HeldOut", "activity_score", "clique_score", "hold_out"]
 
@@ -28,7 +28,7 @@ class HeldOut:
         half: On which of them a score is scaled and on which it is judged, in turn ``[H]``.
     """
 
-    rest: Pairs
+    rest: Edges
     ends: Array
     linked: Array
     half: Array
@@ -67,7 +67,7 @@ class HeldOut:
         return result
 
 
-def hold_out(pairs: Pairs, seed: int) -> HeldOut:
+def hold_out(pairs: Edges, seed: int) -> HeldOut:
     """Hide a tenth of the pairs.
 
     The pairs that are not linked are drawn by the degrees of their ends. Drawn evenly they would
@@ -86,7 +86,7 @@ def hold_out(pairs: Pairs, seed: int) -> HeldOut:
     return HeldOut(pairs.keep(~hidden), ends, linked, half)
 
 
-def activity_score(held: HeldOut, fit: Callable[[Pairs], Activity]) -> Array:
+def activity_score(held: HeldOut, fit: Callable[[Edges], Activity]) -> Array:
     """Log rate of all factors together, fitted to the rest ``[H]``."""
     result: Array = np.log(fit(held.rest).rates(held.ends).sum(1) + 1e-6)
     return result
@@ -106,7 +106,7 @@ def clique_score(held: HeldOut) -> Array:
     return score
 
 
-def _not_linked(pairs: Pairs, count: int, draws: np.random.Generator) -> Array:
+def _not_linked(pairs: Edges, count: int, draws: np.random.Generator) -> Array:
     """Up to ``count`` different pairs that are not linked, ends drawn by degree ``[2, …]``."""
     linked = pairs.ends[0] * pairs.num_nodes + pairs.ends[1]
     found = np.zeros(0, dtype=np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from lgdgcn.reasons.pairs import Array, Pairs
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = ["LINE_GRAPHS", "leading_vectors", "line_vectors", "node_vectors", "unit_rows"]
 
@@ -17,7 +17,7 @@ TOLERANCE = 1e-3
 DENSE = 300  # rows up to which all eigenvectors are computed
 
 
-def line_vectors(pairs: Pairs, count: int, hub_power: float, regularisation: float) -> Array:
+def line_vectors(pairs: Edges, count: int, hub_power: float, regularisation: float) -> Array:
     """Leading eigenvectors of the walk pair → shared end → pair, rows of length 1 ``[P, count]``.
 
     Two pairs are neighbours if they share an end, and no pair is its own neighbour: with B the
@@ -43,7 +43,7 @@ def line_vectors(pairs: Pairs, count: int, hub_power: float, regularisation: flo
     return unit_rows(leading_vectors(walk, count)[0])
 
 
-def node_vectors(pairs: Pairs, count: int) -> tuple[Array, Array]:
+def node_vectors(pairs: Edges, count: int) -> tuple[Array, Array]:
     """Leading regularised spectral vectors of the nodes ``[N, count]`` and their eigenvalues."""
     scale = scipy.sparse.diags(1 / np.sqrt(pairs.degree + pairs.degree.mean()))
     vectors, values = leading_vectors((scale @ pairs.adjacency @ scale).tocsr(), count)

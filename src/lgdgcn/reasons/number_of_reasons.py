@@ -9,8 +9,8 @@ from lgdgcn.reasons.activity import Activity
 from lgdgcn.reasons.clique_kinds import memberships_log_likelihood
 from lgdgcn.reasons.cliques import CliqueCover, cover_by_cliques
 from lgdgcn.reasons.consensus import fit_from_line_graph
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.held_out import HeldOut, activity_score, clique_score, hold_out
-from lgdgcn.reasons.pairs import Array, Pairs
 from lgdgcn.reasons.paying_cliques import PayingCliques, description_length, find_paying
 
 __all__ = ["CANDIDATES", "ModelChoice", "choose_model", "fewest_within_one_error"]
@@ -61,7 +61,7 @@ class ModelChoice:
 
 
 def choose_model(
-    pairs: Pairs,
+    pairs: Edges,
     *,
     num_factors: int | None = None,
     classes: Array | None = None,
@@ -129,7 +129,7 @@ def _choose_both(
 
 
 def _choose_activities(
-    pairs: Pairs, counts: Sequence[int], classes: Array | None, seed: int
+    pairs: Edges, counts: Sequence[int], classes: Array | None, seed: int
 ) -> ModelChoice:
     """The number of activities, and whether to use classes, by hidden pairs."""
     count = SPLITS if len(pairs) < MANY_PAIRS else 1
@@ -166,7 +166,7 @@ def fewest_within_one_error(counts: Sequence[int], mean: Array, error: Array) ->
     return min(count for count, ok in zip(counts, near, strict=True) if ok)
 
 
-def _cliques_describe_shorter(pairs: Pairs, cover: CliqueCover, count: int) -> bool:
+def _cliques_describe_shorter(pairs: Edges, cover: CliqueCover, count: int) -> bool:
     """Whether to write down the cliques takes fewer nats than all links by activities."""
     one_kind = np.zeros(cover.member.shape[0], dtype=int)
     by_activities = fit_from_line_graph(pairs, count).log_likelihood(pairs)
@@ -176,7 +176,7 @@ def _cliques_describe_shorter(pairs: Pairs, cover: CliqueCover, count: int) -> b
 def _of_splits(splits: Sequence[HeldOut], count: int, classes: Array | None) -> Array:
     """Held-out log-likelihood of every pair of all splits."""
 
-    def fit(rest: Pairs) -> Activity:
+    def fit(rest: Edges) -> Activity:
         return fit_from_line_graph(rest, count, classes=classes)
 
     return np.concatenate([held.log_likelihood(activity_score(held, fit)) for held in splits])

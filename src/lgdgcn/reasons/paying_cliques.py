@@ -19,7 +19,7 @@ from lgdgcn.reasons.activity import Activity
 from lgdgcn.reasons.clique_kinds import CliqueKinds, memberships_log_likelihood
 from lgdgcn.reasons.cliques import CliqueCover
 from lgdgcn.reasons.consensus import fit_from_line_graph
-from lgdgcn.reasons.pairs import Array, Pairs
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = ["PayingCliques", "both_reasons", "description_length", "find_paying"]
 
@@ -37,7 +37,7 @@ class PayingCliques:
         gain: Nats that each clique of the given cover saves; those above 0 pay ``[cliques]``.
     """
 
-    pairs: Pairs
+    pairs: Edges
     cover: CliqueCover
     gain: Array
 
@@ -48,7 +48,7 @@ class PayingCliques:
         return result
 
     @property
-    def rest(self) -> Pairs:
+    def rest(self) -> Edges:
         """The graph of the other pairs."""
         return self.pairs.keep(~self.inside)
 
@@ -69,7 +69,7 @@ class PayingCliques:
         return bool(np.maximum(several - one, -2).mean() > 0)
 
 
-def find_paying(pairs: Pairs, cover: CliqueCover) -> PayingCliques:
+def find_paying(pairs: Edges, cover: CliqueCover) -> PayingCliques:
     """Which cliques of a cover pay, in turns with the activity of the other pairs."""
     size, linked = cover.size, np.count_nonzero(pairs.degree)
     cost = gammaln(linked + 1) - gammaln(size + 1) - gammaln(linked - size + 1) + 2 * np.log(size)

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.spectral import COUNT, spectral_features
 from lgdgcn.reasons.controls import Method, clustered, majority
-from lgdgcn.reasons.pairs import Array, of_pairs, pairs_of
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.shape import COMMON_COLUMNS, shape_columns
 
 __all__ = [
@@ -57,7 +57,7 @@ def line_vectors(data: Data, count: int, regularised: bool) -> Array:
     :math:`B D_τ^{-1/2}`: the line graph itself, which a hub fills, is never made. The first one is
     nearly constant and left out.
     """
-    pairs = pairs_of(data.edge_index)
+    pairs = Edges.of_graph(data).ends
     number = np.arange(pairs.shape[1])
     shape = pairs.shape[1], data.num_nodes
     incidence = scipy.sparse.csr_matrix(
@@ -85,7 +85,7 @@ def label_pairs(data: Data, shown: Tensor, seed: int) -> Array:
     """Cluster the pairs by the known labels of both ends, in any order."""
     labels = data.y.numpy()
     known = np.eye(int(labels.max()) + 2)[labels]  # the last column: no label
-    ends = known[pairs_of(data.edge_index)]
+    ends = known[Edges.of_graph(data).ends]
     return clustered(np.hstack([ends.sum(0), ends.prod(0)]), shown.size(1), seed)
 
 
@@ -102,8 +102,8 @@ def link_communities(
     :math:`θ_{ik} = \sum_j q_{ij}(k) / \sqrt{\sum_{ij} q_{ij}(k)}`. Pairs whose type is shown keep
     it as their community.
     """
-    pairs, rng = pairs_of(data.edge_index), np.random.default_rng(seed)
-    types = of_pairs(data.edge_index, shown).astype(np.float64)
+    edges, rng = Edges.of_graph(data), np.random.default_rng(seed)
+    pairs, types = edges.ends, edges.once(shown)
     fixed = types.any(1)
     best, found = -np.inf, types
     for _ in range(starts):
@@ -146,7 +146,8 @@ def naive_bayes(data: Data, shown: Tensor, seed: int) -> Array:
     A pair's own type is left out of what its ends have, so that with all types shown this says
     what all *other* types know. Shares are smoothed by one more pair of the overall shares.
     """
-    pairs, types = pairs_of(data.edge_index), of_pairs(data.edge_index, shown).astype(np.float64)
+    edges = Edges.of_graph(data)
+    pairs, types = edges.ends, edges.once(shown)
     overall = (types.sum(0) + 1e-9) / (types.sum() + 1e-9 * types.shape[1])
     at_ends = _at_nodes(pairs, types, data.num_nodes)[pairs] - types  # [2, P, K]
     share = (at_ends + overall) / (at_ends.sum(2, keepdims=True) + 1)
@@ -165,7 +166,7 @@ def logistic_regression(weighted: bool = False) -> Method:
         from sklearn.linear_model import LogisticRegression
 
         vectors = spectral_features(data.edge_index, data.num_nodes).numpy()[:, :COUNT]
-        first, second = vectors[pairs_of(data.edge_index)]
+        first, second = vectors[Edges.of_graph(data).ends]
         common = shape_columns(data.edge_index, data.num_nodes)[:, :1]
         columns = [first * second, first + second, np.abs(first - second), np.log1p(common)]
         model = LogisticRegression(class_weight="balanced" if weighted else None, max_iter=500)
@@ -197,7 +198,7 @@ def boosting(weighted: bool = False) -> Method:
 
 def _fitted(model: Any, columns: Array, data: Data, shown: Tensor) -> Array:
     """Fit the pairs with one shown type; a type that is not shown has probability 0."""
-    types = of_pairs(data.edge_index, shown)
+    types = Edges.of_graph(data).once(shown)
     single = types.sum(1) == 1
     probability = np.zeros((len(types), types.shape[1]))
     occurring = np.unique(types[single].argmax(1))

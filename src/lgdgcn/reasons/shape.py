@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from torch import Tensor
 
-from lgdgcn.reasons.pairs import Array, pairs_of
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = [
     "COMMON_COLUMNS",
@@ -42,7 +42,7 @@ def shape_columns(edge_index: Tensor, num_nodes: int) -> Array:
         edge_index: Both directions of each edge, sorted, without loops. Shape ``[2, E]``.
         num_nodes: N.
     """
-    pairs = pairs_of(edge_index)
+    pairs = Edges.of(edge_index).ends
     degree = np.bincount(pairs.ravel(), minlength=num_nodes).astype(np.float64)
     # A common neighbour has degree 2 at least, so that no weight of one is infinite.
     several = np.maximum(degree, 2)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from lgdgcn.data.splits import check_seed
 from lgdgcn.errors import InputError
-from lgdgcn.reasons.pairs import of_pairs, pair_numbers
+from lgdgcn.reasons.edges import Edges
 
 __all__ = ["shown_types"]
 
@@ -28,9 +28,9 @@ def shown_types(edge_index: Tensor, edge_type: Tensor, share: float, seed: int =
     """
     if not 0 <= share <= 1:
         raise InputError(f"the share of shown types is {share}; give a number from 0 to 1")
-    single = np.flatnonzero(of_pairs(edge_index, edge_type).sum(1) == 1)
+    edges = Edges.of(edge_index)
+    single = np.flatnonzero(edges.once(edge_type).sum(1) == 1)
     order = np.random.default_rng(check_seed(seed)).permutation(single)
-    pairs = edge_index.size(1) // 2
-    is_shown = np.zeros(pairs, dtype=bool)
+    is_shown = np.zeros(len(edges), dtype=bool)
     is_shown[order[: round(share * len(single))]] = True
-    return edge_type * torch.from_numpy(is_shown[pair_numbers(edge_index)])[:, None]
+    return edge_type * torch.from_numpy(edges.both(is_shown))[:, None]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from lgdgcn.reasons.activity import fit_activity
+from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.evidence import Evidence, deal_folds
-from lgdgcn.reasons.pairs import Array, Pairs
 
 __all__ = ["TypeModel", "fit_types"]
 
@@ -92,7 +92,7 @@ def _learn(
     }
 
 
-def _type_activities(pairs: Pairs, types: Array) -> Array:
+def _type_activities(pairs: Edges, types: Array) -> Array:
     """Shares of the types where every type is an activity and the shown pairs keep theirs."""
     usual = types.sum(0) / types.sum()
     known = types.any(1, keepdims=True)

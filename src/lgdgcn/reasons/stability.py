@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lgdgcn.errors import InputError
-from lgdgcn.reasons.pairs import Array
+from lgdgcn.reasons.edges import Array
 
 __all__ = ["STABLE", "Stability", "over_fits", "stability"]
 

@@ -16,9 +16,9 @@ from torch_geometric.data import Data
 
 from lgdgcn import tensor_file
 from lgdgcn.errors import CheckpointError
+from lgdgcn.reasons.edges import Array
 from lgdgcn.reasons.fit import EdgeReasons
 from lgdgcn.reasons.number_of_reasons import ModelChoice
-from lgdgcn.reasons.pairs import Array
 from lgdgcn.reasons.stability import Stability
 from lgdgcn.storage import plain_file, write_json
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from lgdgcn.data.labels import is_labelled
 from lgdgcn.data.names import is_missing
 from lgdgcn.data.spectral import SPECTRAL_NAMES
-from lgdgcn.reasons.pairs import Array
+from lgdgcn.reasons.edges import Array
 
 __all__ = ["NodeTraits", "node_ids", "node_traits", "traits_of"]
 

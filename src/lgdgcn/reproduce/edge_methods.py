@@ -4,13 +4,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.reasons import EdgeReasons, controls, fit_edges, references
 from lgdgcn.reasons.controls import Method
-from lgdgcn.reasons.pairs import Array, of_pairs
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = ["LEVELS", "METHODS", "EdgeMethod", "Level"]
 
@@ -73,19 +72,16 @@ class EdgeMethod:
 def ours(data: Data, shown: Tensor, seed: int) -> Array:
     """Our variant trained on the labels of nodes, with a factor for every type."""
     from lgdgcn.estimator import LGDClassifier
-    from lgdgcn.metrics.attribution import both_directions
 
     model = LGDClassifier(
         factors=shown.size(1), random_state=seed, device="cpu", budget="none"
     ).fit(data)
-    factors = torch.from_numpy(model.edge_factors())
-    return both_directions(data.edge_index, factors)[1].numpy()
+    return Edges.of_graph(data).once(model.edge_factors())
 
 
 def untrained_ours(data: Data, shown: Tensor, seed: int) -> Array:
     """The same network with fresh weights: what its shape alone tells."""
     from lgdgcn.estimator import LGDClassifier
-    from lgdgcn.metrics.attribution import both_directions
     from lgdgcn.metrics.controls import untrained_copy
 
     model = LGDClassifier(  # for its sizes
@@ -93,19 +89,19 @@ def untrained_ours(data: Data, shown: Tensor, seed: int) -> Array:
     ).fit(data)
     fresh = untrained_copy(model.trained_, seed)(data)
     factors = fresh.layers[-1].edge_factors
-    return both_directions(data.edge_index, factors)[1].numpy()
+    return Edges.of_graph(data).once(factors)
 
 
 def reasons(data: Data, shown: Tensor, seed: int) -> Array:
     """The model of edges: activities or kinds of cliques, and types where some are shown."""
-    return of_pairs(data.edge_index, _fit(data, shown, seed).probability)
+    return Edges.of_graph(data).once(_fit(data, shown, seed).probability)
 
 
 def balanced_reasons(data: Data, shown: Tensor, seed: int) -> Array:
     """The same probabilities with rare types counted as much as common ones."""
     found = _fit(data, shown, seed)
     weighted = found.probability / found.usual.clamp(min=1e-6)
-    return of_pairs(data.edge_index, weighted / weighted.sum(1, keepdim=True))
+    return Edges.of_graph(data).once(weighted / weighted.sum(1, keepdim=True))
 
 
 def _fit(data: Data, shown: Tensor, seed: int) -> EdgeReasons:

@@ -22,7 +22,7 @@ from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.metrics.edge_types import edge_type_scores, reliability_curve, single_types
-from lgdgcn.reasons.pairs import of_pairs
+from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.shown import shown_types
 from lgdgcn.reproduce.edge_methods import LEVELS, METHODS, EdgeMethod, Level
 from lgdgcn.storage import make_folder, write_json
@@ -105,10 +105,10 @@ def run_method(data: Data, method: EdgeMethod, level: Level, seed: int) -> EdgeR
         warnings.simplefilter("ignore", LGDWarning)
         probability = method.run(without(data, *hidden), shown, seed)
     seconds = time.perf_counter() - start
-    types = of_pairs(data.edge_index, data.edge_type)
+    types = Edges.of_graph(data).once(data.edge_type)
     scored = torch.ones(len(types), dtype=torch.bool).numpy()
     if level.share is not None:
-        scored = of_pairs(data.edge_index, shown).sum(1) == 0
+        scored = Edges.of_graph(data).once(shown).sum(1) == 0
     scores = edge_type_scores(probability, types, named=level.named, scored=scored)
     result: EdgeResult = {"seed": seed, "seconds": round(seconds, 3), **scores._asdict()}
     if level.named:
