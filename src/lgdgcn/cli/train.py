@@ -7,6 +7,7 @@ import typer
 
 from lgdgcn.cli import console
 from lgdgcn.cli.asked import Asked, model_of, settings_of
+from lgdgcn.cli.libraries import load_libraries
 from lgdgcn.cli.options import (
     Device,
     Graph,
@@ -129,6 +130,7 @@ def train(
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds is {seeds}; give at least 1")
     if task == "edges":
+        load_libraries()
         from lgdgcn.cli.train_edges import refuse_options_of_nodes, train_edges
 
         refuse_options_of_nodes(ctx)
@@ -161,6 +163,7 @@ def train(
         time_limit=time_limit,
         seconds=limit_of(time_limit),
     )
+    load_libraries()
     from lgdgcn.cli.train_nodes import train_nodes
 
     folder, results = train_nodes(asked)

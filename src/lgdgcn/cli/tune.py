@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lgdgcn.cli import console
+from lgdgcn.cli.libraries import load_libraries
 from lgdgcn.cli.options import Device, Graph, GraphOptions, Metric, Model, Quiet, Sets, assigned
 from lgdgcn.config import model_and_variant, preset
 from lgdgcn.errors import InputError, LGDWarning, StoppedError
@@ -90,6 +91,7 @@ def tune(
             raise InputError(f"--{option} is {value}; give at least 1")
     given = assigned(sets, metric=metric)
     source = reading.source(graph)
+    load_libraries()
     from lgdgcn.runtime import keep_freed_memory, select_device, set_threads, stop_on_signals
     from lgdgcn.search import tuning, winner
     from lgdgcn.search.space import read_space, space_of

@@ -165,7 +165,7 @@ class Population:
             self.network.parameters(),
             self.settings["lr"],
             self.settings["weight_decay"],
-            step=self.epoch * steps,
+            self.epoch * steps,
         )
         zeros = [{name: torch.zeros_like(p) for name, p in m.named_parameters()} for m in models]
         for name in self.optimizer.moments:
@@ -198,7 +198,7 @@ class Population:
         """
         if not self.average:
             return
-        step = self.optimizer.param_groups[0]["step"]  # [R], from 1
+        step = self.optimizer.steps  # [R], from 1
         decay = torch.minimum(self.settings["weight_average"], (1 + step) / (10 + step))
         for name, parameter in self.parameters().items():
             new = (1 - decay).to(parameter.dtype).view(-1, *[1] * (parameter.dim() - 1))
@@ -292,45 +292,49 @@ def _check_saved(state: TrainState, model: NodeModel, has_average: bool) -> None
     check_like(state.weights("average"), parameters if has_average else {}, "average weights")
 
 
-class PopulationAdam(torch.optim.Optimizer):
+class PopulationAdam:
     """Adam (Kingma & Ba, 2015) on stacked parameters ``[R, ...]``, one setting per member.
 
     It is ``torch.optim.Adam`` with its default betas, member by member; one kernel updates a
     parameter of all members. It never synchronises with the host, so that a GPU can record it.
+    (As a ``torch.optim.Optimizer`` it would import PyTorch's compiler, a second's work.)
 
     Args:
         params: Parameters, whose first axis is that of the members.
         lr: Learning rates ``[R]``.
         weight_decay: L2 penalties ``[R]``.
-        step: How many steps each member has made before ``[R]``; counted on in place.
+        steps: How many steps each member has made before ``[R]``; counted on in place.
 
     Attributes:
         moments: Names of the tensors like a parameter that its state holds; checkpoints save them.
+        state: These tensors by parameter.
     """
 
     moments = ("mean", "square")  # running means of the gradient and of its square
 
     def __init__(
-        self, params: Iterable[Tensor], lr: Tensor, weight_decay: Tensor, step: Tensor
+        self, params: Iterable[Tensor], lr: Tensor, weight_decay: Tensor, steps: Tensor
     ) -> None:
-        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "step": step})
-        for parameter in self.param_groups[0]["params"]:
-            self.state[parameter] = {name: torch.zeros_like(parameter) for name in self.moments}
+        self.lr, self.weight_decay, self.steps = lr, weight_decay, steps
+        self.state = {one: {name: torch.zeros_like(one) for name in self.moments} for one in params}
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of the last step."""
+        for parameter in self.state:
+            parameter.grad = None
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """Make one step of every member along the gradients."""
-        assert closure is None, "a closure would be run for all members at once"
-        group: Mapping[str, Any] = self.param_groups[0]
-        group["step"].add_(1)
-        for parameter in group["params"]:
+        self.steps.add_(1)
+        for parameter, moments in self.state.items():
             if parameter.grad is not None:
                 kernels.adam(
                     parameter.detach(),
                     parameter.grad.contiguous(),
-                    self.state[parameter]["mean"],
-                    self.state[parameter]["square"],
-                    group["lr"],
-                    group["weight_decay"],
-                    group["step"],
+                    moments["mean"],
+                    moments["square"],
+                    self.lr,
+                    self.weight_decay,
+                    self.steps,
                 )
