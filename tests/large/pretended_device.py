@@ -87,8 +87,8 @@ class Factories(TorchDispatchMode):
 class Threads(ThreadPoolExecutor):
     """Threads that make tensors there, too."""
 
-    def __init__(self, workers):
-        super().__init__(workers, initializer=lambda: Factories().__enter__())
+    def __init__(self, workers, name=""):
+        super().__init__(workers, name, initializer=lambda: Factories().__enter__())
 
 
 def tensor_there(make):
@@ -105,8 +105,8 @@ def tensor_there(make):
 def pretended_device(monkeypatch, memory=2**40):
     """Let tensors be put on ``DEVICE``, which has so much free memory."""
     monkeypatch.setenv("LGDGCN_BACKEND", "torch")
-    monkeypatch.setattr("lgdgcn.large.sampler.nullcontext", Factories)  # of the thread that reads
-    monkeypatch.setattr("lgdgcn.large.hops.ThreadPoolExecutor", Threads)
+    for module in ("sampler", "hops"):
+        monkeypatch.setattr(f"lgdgcn.large.{module}.ThreadPoolExecutor", Threads)
     monkeypatch.setattr("lgdgcn.large.batch_input.available_memory", lambda device=None: memory)
     monkeypatch.setattr("torch.tensor", tensor_there(torch.tensor))
     monkeypatch.setattr("torch.Tensor.pin_memory", lambda tensor: tensor)

@@ -90,15 +90,6 @@ CASES = {
 }
 
 
-def vote_hops(options):
-    return options.get("iterations", 0) * options.get("num_layers", 1)
-
-
-def depth_of(options, table):
-    drawn = (0 if table else options["hops"]) + options.get("encoder_layers", 1) - 1
-    return drawn + vote_hops(options)
-
-
 @pytest.mark.usefixtures("_float64")
 @pytest.mark.parametrize(("weighted", "seed"), zip([False, True], SEEDS, strict=True))
 @pytest.mark.parametrize(
@@ -130,16 +121,9 @@ def test_all_neighbours_give_the_gradients_of_the_whole_graph(case, table, weigh
     features = graph.features
     if table:
         features = hop_table(along, options["hops"]).rows
-    depth, votes = depth_of(options, table), vote_hops(options)
-    sampler = BatchSampler(
-        graph,
-        features,
-        [0] * depth,
-        propagates=depth > (votes if "structure" in options else 0),
-        votes=votes > 0,
-        along=along,
-        vote_hops=votes,
-    )
+    votes = options.get("iterations", 0) * options.get("num_layers", 1)
+    drawn = (0 if table else options["hops"]) + options.get("encoder_layers", 1) - 1
+    sampler = BatchSampler(graph, features, votes, drawn, fan_out=0, along=along)
     places = EpochOrder(NODES, int(data.train_mask.sum()), batch_size=24, parts=2)
     order = places.nodes_of_epoch(seed, 0)
     train = data.train_mask.nonzero().squeeze(1)
@@ -233,7 +217,7 @@ def test_results_come_in_order_and_errors_where_they_are_asked_for():
 def test_drawn_neighbours_and_edges_are_right_on_average(weighted):
     data = graph_of(SEEDS[0], weighted=weighted)
     graph, every = GraphRows.of(data), torch.arange(NODES)
-    sampler = BatchSampler(graph, graph.features, [2], propagates=True, votes=True)
+    sampler = BatchSampler(graph, graph.features, votes=1, drawn=1, fan_out=2, along=graph)
     one_hop = torch.tensor([0.0, 1.0], dtype=torch.float64)
     sums, votes, ends = [], [], []
     for key in range(600):

@@ -253,17 +253,3 @@ def test_trainings_in_batches_are_trained_one_after_the_other():
     both = [Training("lgdgcn", settings, seed, canonical_graph(), group=1) for seed in (5, 6)]
     ended = [(one.training.seed, one.state.epoch) for one in run(both, torch.device("cpu"))]
     assert ended == [(5, 1), (6, 1)]
-
-
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"variant": "paper"}, "our variant"),
-        ({"latent_graph": True}, "latent_graph.*latent neighbours are structure"),
-        ({"space": True}, "space"),
-    ],
-)
-def test_what_cannot_be_batched_is_named(change, named):
-    settings = changed(ENCODER, **change)
-    with pytest.raises(InputError, match=named):
-        Trainer(NeighbourLoader(canonical_graph(), settings), [Member(settings)])

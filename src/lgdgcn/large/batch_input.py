@@ -7,8 +7,7 @@ half of the free memory there; otherwise the host reads batches and copies them.
 """
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +29,7 @@ from lgdgcn.large.hops import (
 from lgdgcn.large.rows import GraphRows, feature_rows
 from lgdgcn.large.structure import check_structure_size, structure_rows
 from lgdgcn.models import ClassUnitGCN
+from lgdgcn.nn.encoder import PropagationEncoder
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import available_memory, gibibytes
 
@@ -56,84 +56,6 @@ def check_batchable(settings: Settings, model: str) -> None:
             raise InputError(f"batches of nodes (batch_size) cannot be trained with {what}")
 
 
-@dataclass(frozen=True)
-class BatchInput:
-    """How batches are made for one network.
-
-    Attributes:
-        graph: The graph.
-        along: What the network propagates along: the graph, or a structure.
-        table: Hops that were propagated before, if any.
-        variance: What is left of the variance of dropped nodes in the table's rows ``[N]``.
-        features: What the network reads of some nodes.
-        drawn: Hops of drawn neighbours that it propagates along.
-        votes: Hops of drawn neighbours that vote.
-    """
-
-    graph: GraphRows
-    along: GraphRows
-    table: HopTable | None
-    variance: Tensor | None
-    features: Callable[[Tensor], Tensor]
-    drawn: int
-    votes: int
-
-    @classmethod
-    def of(
-        cls,
-        graph: GraphRows,
-        settings: Settings,
-        network: ClassUnitGCN,
-        along: GraphRows,
-        table_wanted: str,
-    ) -> "BatchInput":
-        """Choose by the network, and by the size of a table.
-
-        Args:
-            graph: The graph.
-            settings: Those of the network.
-            network: A single network.
-            along: What it propagates along.
-            table_wanted: The setting ``hop_table``, or what it has come to.
-        """
-        encoder = network.encoder
-        votes = settings.iterations * settings.num_layers
-        table, variance, hops, deeper = None, None, 0, 0
-        if encoder is not None:
-            hops, deeper = encoder.hops, len(encoder.deeper)
-            summed = encoder.hop_weights == "mean" and settings.drop_nodes == 0
-            has_table, folder = False, None
-            if hops:
-                has_table, folder = _place(along, hops, summed, table_wanted)
-            if has_table:
-                shares = encoder.hop_shares().detach().cpu() if summed else None
-                with long_work("propagating features", "rows") as advance:
-                    table = hop_table(along, hops, shares, folder, advance)
-                variance = left_variance(along, hops, folder)
-        drawn = deeper + (0 if table is not None else hops)
-        features = graph.features if table is None else table.rows
-        return cls(graph, along, table, variance, features, drawn, votes)
-
-    def begin(self, network: ClassUnitGCN, graph: GraphRows) -> None:
-        """Let an encoder find the spread of propagated features, where it divides by it.
-
-        Args:
-            network: A single network.
-            graph: The graph in main memory or in mapped files.
-        """
-        encoder = network.encoder
-        if encoder is None or encoder.input_scale is None:
-            return
-        table = self.table
-        if table is None and encoder.hops == 0:
-            size = table_bytes(graph, 0, summed=False)
-            table = hop_table(graph, 0, folder=table_folder(size))
-        if table is None:
-            raise InputError("batch_norm needs hop_table = always where neighbours are drawn")
-        spread = table.spread(encoder.hop_shares().detach().cpu())
-        encoder.input_scale.copy_(torch.where(spread > 0, 1 / spread, 0))
-
-
 class BatchSource:
     """What batches are read from, for networks that differ in the structure they have found.
 
@@ -150,54 +72,109 @@ class BatchSource:
         if settings.structure in ("global", "both"):
             check_structure_size(graph.num_nodes)
         self.graph, self.settings, self.device = graph, settings, device
-        self._now: BatchInput | None = None
+        self._now: BatchSampler | None = None
+        self._table: HopTable | None = None
         self._epoch = 0  # whose structure it has
-        self._table = settings.hop_table
+        self._wanted = settings.hop_table
 
     @property
-    def now(self) -> BatchInput:
-        """What is read since the last network was looked at."""
+    def now(self) -> BatchSampler:
+        """What makes batches for the network that was looked at last."""
         assert self._now is not None
         return self._now
 
-    def look_at(self, model: ClassUnitGCN) -> BatchInput:
+    def look_at(self, network: ClassUnitGCN) -> None:
         """Read, from now on, what a single network needs: hops along its structure."""
-        graph = model.propagation_graph
+        graph, encoder = network.propagation_graph, network.encoder
         past = None if graph is None else graph.past
         epoch = 0 if past is None else int(past.epoch)
-        if self._now is None or self._epoch != epoch:
-            self.release()  # a table, before there is another
-            along = structure_rows(self.graph, model)
-            found = BatchInput.of(self.graph, self.settings, model, along, self._table)
-            self._now = _on_device(found, self.device)
-            self._epoch = epoch
-        return self._now
+        if self._now is not None and self._epoch == epoch:
+            return
+        self.release()  # a table, before there is another
+        self._epoch = epoch
+        along = structure_rows(self.graph, network)
+        drawn, variance = 0, None
+        if encoder is not None:
+            variance = self._make_table(encoder, along)
+            drawn = len(encoder.deeper) + (encoder.hops if self._table is None else 0)
+        features = self.graph.features if self._table is None else self._table.rows
+        votes = self.settings.iterations * self.settings.num_layers
+        sampler = BatchSampler(
+            self.graph, features, votes, drawn, self.settings.fan_out, along, variance
+        )
+        self._now = self._on_device(sampler)
 
     def release(self) -> None:
         """Give up what is read, until the next network is looked at."""
         if self._now is not None:  # with a table or without: what was chosen stays
-            self._table = "never" if self._now.table is None else "always"
-        self._now = None
+            self._wanted = "never" if self._table is None else "always"
+        self._now = self._table = None
 
     def sampler(self, *, evaluates: bool = False) -> BatchSampler:
-        """Return what makes batches; later hops draw fewer neighbours, but two at least.
+        """Return what makes batches; for scores with more neighbours, which make them exact."""
+        now = self.now
+        return replace(now, fan_out=now.fan_out * _EVALUATED) if evaluates else now
 
-        Args:
-            evaluates: Whether scores are wanted, which more neighbours make exact.
+    def set_input_scale(self, network: ClassUnitGCN) -> None:
+        """Let a new encoder divide by the spread of propagated features, if it does so at all."""
+        self.look_at(network)
+        encoder, table, graph = network.encoder, self._table, self.graph
+        if encoder is None or encoder.input_scale is None:
+            return
+        if table is None and encoder.hops == 0:
+            size = table_bytes(graph, 0, summed=False)
+            table = hop_table(graph, 0, folder=table_folder(size))
+        if table is None:
+            raise InputError("batch_norm needs hop_table = always where neighbours are drawn")
+        spread = table.spread(encoder.hop_shares().detach().cpu())
+        encoder.input_scale.copy_(torch.where(spread > 0, 1 / spread, 0))
+
+    def _make_table(self, encoder: PropagationEncoder, along: GraphRows) -> Tensor | None:
+        """Propagate features once, if that is wanted and there is room.
+
+        Returns:
+            What is left of the variance of dropped nodes in the table's rows ``[N]``.
         """
-        now, fan_out = self.now, self.settings.fan_out  # 0 for all neighbours at every hop
-        first = fan_out * (_EVALUATED if evaluates else 1)
-        hops = range(now.votes + now.drawn)
-        return BatchSampler(
-            now.graph,
-            now.features,
-            [max(2, first >> hop) if fan_out else 0 for hop in hops],
-            propagates=now.drawn > 0,
-            votes=now.votes > 0,
-            variance=now.variance,
-            along=now.along,
-            vote_hops=now.votes,
-        )
+        summed = encoder.hop_weights == "mean" and self.settings.drop_nodes == 0
+        if not encoder.hops:
+            return None
+        has_room, folder = _place(along, encoder.hops, summed, self._wanted)
+        if not has_room:
+            return None
+        shares = encoder.hop_shares().detach().cpu() if summed else None
+        with long_work("propagating features", "rows") as advance:
+            self._table = hop_table(along, encoder.hops, shares, folder, advance)
+        return left_variance(along, encoder.hops, folder)
+
+    def _on_device(self, sampler: BatchSampler) -> BatchSampler:
+        """Move what batches are read from to a GPU if there is room for it."""
+        device = self.device
+        if device.type == "cpu" or not self._has_room(sampler):
+            return sampler
+        graph = sampler.graph.to(device)
+        along = graph if sampler.along is sampler.graph else sampler.along.to(device)
+        variance = None if sampler.variance is None else sampler.variance.to(device)
+        if self._table is not None:
+            self._table = HopTable(self._table.hops.to(device))
+            features = self._table.rows
+        else:
+            features = partial(feature_rows, _all_features(sampler.graph, device))
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)  # another stream will read it
+        return replace(sampler, graph=graph, along=along, variance=variance, features=features)
+
+    def _has_room(self, sampler: BatchSampler) -> bool:
+        """Whether all of it takes little enough of the device's memory."""
+        graph = sampler.graph
+        size = graph.nbytes + (0 if sampler.along is graph else sampler.along.nbytes)
+        size += 0 if sampler.variance is None else sampler.variance.nbytes
+        if self._table is not None:
+            size += self._table.hops.nbytes
+        elif graph.features(torch.arange(min(1, graph.num_nodes))).layout != torch.strided:
+            return False  # sparse features are read by the host
+        else:  # while they are put together there are two copies
+            size += 2 * graph.num_nodes * graph.num_features * graph.dtype.itemsize
+        return size < _SHARE * available_memory(self.device)
 
 
 def lacks_table(graph: GraphRows, settings: Settings) -> bool:
@@ -226,52 +203,6 @@ def _place(graph: GraphRows, hops: int, summed: bool, wanted: str) -> tuple[bool
             f"that {folder} has; name another folder with TMPDIR, or set hop_table = never"
         )
     return False, None
-
-
-def _on_device(source: BatchInput, device: torch.device) -> BatchInput:
-    """Move what batches are read from to a GPU if there is room for it.
-
-    Args:
-        source: Where batches are read from, in main memory or in mapped files.
-        device: Where they are computed on.
-
-    Returns:
-        The same with all tensors on the device, or ``source`` itself.
-    """
-    if device.type == "cpu" or not _has_room(source, device):
-        return source
-    graph = source.graph.to(device)
-    along = graph if source.along is source.graph else source.along.to(device)
-    variance = None if source.variance is None else source.variance.to(device)
-    table = None
-    if source.table is not None:
-        table = HopTable(source.table.hops.to(device))
-        features = table.rows
-    else:
-        features = partial(feature_rows, _all_features(source.graph, device))
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)  # another stream will read it
-    return replace(
-        source, graph=graph, along=along, table=table, variance=variance, features=features
-    )
-
-
-def _has_room(source: BatchInput, device: torch.device) -> bool:
-    """Whether all of it takes little enough of the device's memory."""
-    graphs = [source.graph] if source.along is source.graph else [source.graph, source.along]
-    size, tensors = sum(graph.nbytes for graph in graphs), []
-    if source.table is not None:
-        tensors.append(source.table.hops)
-    else:
-        graph = source.graph
-        if graph.features(torch.arange(min(1, graph.num_nodes))).layout != torch.strided:
-            return False  # sparse features are read by the host
-        # while they are put together there are two copies
-        size += 2 * graph.num_nodes * graph.num_features * graph.dtype.itemsize
-    if source.variance is not None:
-        tensors.append(source.variance)
-    size += sum(tensor.nbytes for tensor in tensors)
-    return size < _SHARE * available_memory(device)
 
 
 def _all_features(graph: GraphRows, device: torch.device) -> Tensor:

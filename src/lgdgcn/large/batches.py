@@ -1,6 +1,7 @@
 """A batch of nodes with the neighbours that a network needs of them: a graph of its own."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -134,38 +135,28 @@ class Sampled(NamedTuple):
         return moved
 
 
+@dataclass(frozen=True)
 class BatchSampler:
     """Finds what a network has to know of the surroundings of some nodes.
 
-    Args:
-        graph: The graph.
+    Attributes:
+        graph: The graph, along whose edges nodes vote.
         features: Returns what the network reads of some nodes ``[n, ...]``.
-        fan_outs: Most neighbours of a node, one number for every hop that the network looks; 0 for
-            all of them.
-        propagates: Whether the network propagates along the drawn neighbours.
-        votes: Whether they vote.
+        votes: Hops of drawn neighbours that vote.
+        drawn: Hops of drawn neighbours that the network propagates along.
+        fan_out: Most neighbours of a node at the first hop, later ones have fewer, but two at
+            least; 0 for all of them.
+        along: What the network propagates along: the graph, or a structure.
         variance: That of a table of hops ``[N]``, if the features are of one.
-        along: What the network propagates along, if that is not the graph.
-        vote_hops: The first hops, which are those of votes where ``along`` is given.
     """
 
-    def __init__(
-        self,
-        graph: GraphRows,
-        features: Callable[[Tensor], Tensor],
-        fan_outs: Sequence[int],
-        *,
-        propagates: bool,
-        votes: bool,
-        variance: Tensor | None = None,
-        along: GraphRows | None = None,
-        vote_hops: int = 0,
-    ) -> None:
-        self.variance = variance
-        self.graph, self.features, self.fan_outs = graph, features, tuple(fan_outs)
-        self.propagates, self.votes = propagates, votes
-        self.along = graph if along is None else along
-        self.vote_hops = vote_hops
+    graph: GraphRows
+    features: Callable[[Tensor], Tensor]
+    votes: int
+    drawn: int
+    fan_out: int
+    along: GraphRows
+    variance: Tensor | None = None
 
     @property
     def device(self) -> torch.device:
@@ -200,13 +191,15 @@ class BatchSampler:
             own, scale = rows_of(ptr, len(entry)), scale_of(graph, seeds, ptr)
             ends, weight = torch.stack([own, other]), scale[own]
         # 2. hop by hop, the rows of the nodes that the last hop has found
+        every = range(self.votes + self.drawn)
+        fan_outs = [max(2, self.fan_out >> hop) if self.fan_out else 0 for hop in every]
         if self.along is graph:  # along which nodes vote, too
-            nodes, drawn = draw_hops(graph, nodes, self.fan_outs, key)
+            nodes, drawn = draw_hops(graph, nodes, fan_outs, key)
             voters = carriers = drawn.of(graph, nodes)
         else:  # votes are the last that a network does, so they are the first hops
-            hops = self.vote_hops
-            nodes, drawn = draw_hops(graph, nodes, self.fan_outs[:hops], key)
-            nodes, others_drawn = draw_hops(self.along, nodes, self.fan_outs[hops:], key, hops)
+            hops = self.votes
+            nodes, drawn = draw_hops(graph, nodes, fan_outs[:hops], key)
+            nodes, others_drawn = draw_hops(self.along, nodes, fan_outs[hops:], key, hops)
             voters, carriers = drawn.of(graph, nodes), others_drawn.of(self.along, nodes)
         voted = seeds.new_zeros(2, 0)
         if self.votes:
@@ -227,7 +220,7 @@ class BatchSampler:
     def _propagator(self, nodes: Tensor, drawn: DrawnRows) -> SampledPropagator:
         """The drawn rows of the normalised adjacency matrix; the loop at a node is always there."""
         ptr, row, column, entry, scale = drawn
-        if not self.propagates:
+        if not self.drawn:
             zeros, none, nothing = torch.zeros_like(ptr), column[:0], scale[:0]
             return SampledPropagator(zeros, none, nothing, zeros, none, nothing)
         root = self.along.degrees(nodes).rsqrt()

@@ -8,13 +8,13 @@ What a network with a structure propagates along is found by every rank for all 
 that are kept for it: so a training that goes on finds the same.
 """
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice, pairwise
-from queue import Queue
-from threading import Event, Thread
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -51,7 +51,7 @@ T = TypeVar("T")
 _LEAST_RATE = 0.2  # weight of a step in the running means of the edge loss
 _LOSS_EDGES = 4  # of so many neighbours that are drawn for a seed, one edge is evidence
 _EVALUATED = 4096  # nodes that are scored at once, at most
-_READY = 2  # batches that may lie ready
+_READY = 3  # batches that lie ready or are made
 
 
 class NeighbourLoader(Loader):
@@ -89,7 +89,7 @@ class NeighbourLoader(Loader):
         network.begin_labels(self.label_meetings(outputs), len(self.train_nodes))
         network.keep_past()
         if is_new:
-            self.source.look_at(network).begin(network, self.rows)
+            self.source.set_input_scale(network)
 
     def label_meetings(self, outputs: int) -> Tensor:
         """How many training nodes have both of two labels ``[C, C]``."""
@@ -392,40 +392,27 @@ def prefetch(
         make: Each returns a tuple with tensors, or anything else.
         device: Where its tensors are.
     """
-    ready: Queue[tuple[T | None, BaseException | None]] = Queue(maxsize=_READY)
-    over = Event()
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 
-    def work() -> None:
+    def work(function: Callable[[], T]) -> T:
         with torch.cuda.stream(stream) if stream is not None else nullcontext():
-            for function in make:
-                if over.is_set():
-                    return
-                try:
-                    result = function()
-                    if stream is not None:
-                        stream.synchronize()  # only this thread waits
-                    ready.put((result, None))
-                except BaseException as error:  # raised where the result is asked for
-                    ready.put((None, error))
-                    return
-
-    thread = Thread(target=work, name="lgdgcn-batches", daemon=True)
-    thread.start()
-    try:
-        for _ in make:
-            result, error = ready.get()
-            if error is not None:
-                raise error
+            result = function()
             if stream is not None:
-                _use_here(result, device)
-            yield result  # type: ignore[misc]
-    finally:
-        over.set()
-        while thread.is_alive():  # it may wait for room
-            while not ready.empty():
-                ready.get()
-            thread.join(0.01)
+                stream.synchronize()  # only this thread waits
+        return result
+
+    left = iter(make)
+    with ThreadPoolExecutor(1, "lgdgcn-batches") as pool:
+        ready = deque(pool.submit(work, function) for function in islice(left, _READY))
+        try:
+            while ready:
+                result = ready.popleft().result()
+                ready.extend(pool.submit(work, function) for function in islice(left, 1))
+                if stream is not None:
+                    _use_here(result, device)
+                yield result
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _use_here(result: Any, device: torch.device) -> None:

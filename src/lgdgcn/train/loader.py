@@ -102,9 +102,9 @@ class Loader(ABC):
     def steps(self) -> Iterable[Iterable[Batch]]:
         """The steps of an epoch; gradients of the batches of a step are added."""
 
-    @abstractmethod
     def join(self, losses: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Turn added gradients and losses into means, over all processes that train together."""
+        """Turn added gradients and losses into means; those of one batch are means already."""
+        return losses
 
     @abstractmethod
     def validate(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -114,12 +114,11 @@ class Loader(ABC):
     def refresh(self, due: Sequence[bool]) -> None:
         """Let the network find what it propagates along, for the members whose time it is."""
 
-    @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
-        """What has to be saved beside the population to go on."""
+        """What has to be saved beside the population to go on: nothing, unless a loader says so."""
+        return {}
 
-    @abstractmethod
-    def load(self, saved: dict[str, Tensor]) -> None:
+    def load(self, saved: dict[str, Tensor]) -> None:  # noqa: B027 - there may be nothing
         """Go on with what :meth:`tensors` has saved; called after :meth:`begin`."""
 
     @abstractmethod
@@ -188,10 +187,6 @@ class WholeGraph(Loader):
         draw = self.population.epoch + 1
         yield [Batch(self.x, self.edge_index, self.targets, draw, known)]
 
-    def join(self, losses: dict[str, Tensor]) -> dict[str, Tensor]:
-        """One batch in one process: they are means already."""
-        return losses
-
     def validate(self) -> tuple[Tensor, Tensor, Tensor]:
         """Score the validation nodes; all nodes if a member has none."""
         logits = self._evaluate()
@@ -228,13 +223,6 @@ class WholeGraph(Loader):
     def refresh(self, due: Sequence[bool]) -> None:
         """Let the network weigh anew what it propagates along."""
         self.network.refresh(self.x, self.edge_index, torch.tensor(due, device=self.device))
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Nothing."""
-        return {}
-
-    def load(self, saved: dict[str, Tensor]) -> None:
-        """Nothing is saved."""
 
     def output(self, graph: Data, trained: TrainedModel) -> NodeOutput:
         """Run the model on the graph."""
