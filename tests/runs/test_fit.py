@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
-from lgdgcn.errors import CheckpointError, DivergedError, InputError, StoppedError
+from lgdgcn.errors import CheckpointError, DivergedError, StoppedError
 from lgdgcn.runs import fit as fit_module
 from lgdgcn.runs.checkpoint import Checkpoint
 from lgdgcn.runs.fit import SeedResult, fit, summary
@@ -102,20 +102,6 @@ def test_a_warning_of_all_seeds_is_said_once():
     found[1].warnings += ["other", "all"]
     assert summary(found)["warnings"] == ["all", "seed 0: mine", "seed 1: other"]
     assert summary(found[:1])["warnings"] == ["all", "mine"]
-
-
-def test_scores_of_an_empty_split_are_none():
-    data = toy_graph()
-    data.test_mask = torch.zeros_like(data.test_mask)
-    (found,), _ = fit(lambda _: data, SETTINGS, "lgdgcn", [0], CPU)
-    assert (found.test, found.val is None) == (None, False)
-
-
-def test_graphs_of_seeds_must_be_alike_but_for_their_splits():
-    graphs = [toy_graph() for _ in range(3)]
-    graphs[2].x = graphs[2].x + 1
-    with pytest.raises(InputError, match="only their splits may"):
-        fit(lambda seed: graphs[seed], SETTINGS, "gcn", [0, 1, 2], CPU)
 
 
 # Stopped, killed and gone on with

@@ -74,21 +74,6 @@ def enter(path: Path, **how: bool) -> None:
 # Refused at the start
 
 
-@pytest.mark.parametrize(
-    ("below", "words"),
-    [
-        ("x" * 300, "name too long"),
-        ("/proc/lgdgcn-run", "choose another --out"),
-        ("/dev/null/run", "choose another --out"),
-    ],
-    ids=["long name", "proc", "device"],
-)
-def test_a_place_where_no_folder_can_be(tmp_path, below, words):
-    with pytest.raises(InputError, match=f"(?i){words}"):
-        enter(tmp_path / below)
-    assert not content(tmp_path)
-
-
 def test_any_name_will_do_and_the_folder_may_be_a_link(tmp_path):
     (tmp_path / "runs").symlink_to(tmp_path)
     enter(tmp_path / "runs" / "a b" / "ünï 名")
@@ -152,24 +137,6 @@ def test_a_kill_while_a_run_is_cleared_leaves_a_run(path, monkeypatch):
 
 
 # Files that are not ours
-
-
-@HOW
-@pytest.mark.parametrize("name", OWN)
-def test_files_under_our_names_that_are_no_run(tmp_path, name, how):
-    (tmp_path / name).write_text("mine")
-    with pytest.raises(InputError, match=f"{tmp_path / name} is .*another"):
-        enter(tmp_path, **how)
-    assert content(tmp_path) == {name: b"mine"}
-
-
-def test_a_copy_of_a_configuration_is_kept(tmp_path):
-    (tmp_path / "config.toml").write_text(CONFIG)
-    with pytest.raises(InputError, match="already holds"):
-        enter(tmp_path)
-    with pytest.raises(InputError, match="there is no run"):
-        enter(tmp_path, resume=True)
-    assert content(tmp_path) == {"config.toml": CONFIG.encode()}
 
 
 def test_which_files_are_of_a_run(path):
@@ -335,9 +302,3 @@ def test_a_full_disk_leaves_whole_files(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(InputError, match=r"run folder .*No space left"):
         enter(tmp_path, resume=True)
-
-
-def test_the_result_has_no_nan(tmp_path):
-    with Run.create(tmp_path) as run:
-        run.write_result({"runs": [{"test": None, "val": float("nan")}]})
-        assert json.loads(run.result.read_text()) == {"runs": [{"test": None, "val": None}]}

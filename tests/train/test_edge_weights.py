@@ -16,7 +16,6 @@ from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
 from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.explain import without_pairs
-from lgdgcn.runs.fit import fit
 from lgdgcn.train.population import Member
 from lgdgcn.train.prepared import hold_once, prepared, prepared_alike
 from lgdgcn.train.trainer import Trainer
@@ -104,22 +103,6 @@ def test_a_trained_model_uses_the_weights_of_the_graph_it_predicts():
 
 
 # Copies of the edges, which by themselves would lose the weights
-
-
-WEIGHING = [name for name in MODELS if name not in ("mlp", "gat", "monet", "disengcn")]
-
-
-@pytest.mark.parametrize("model", WEIGHING)
-def test_members_of_a_population_use_them_as_each_alone(model):
-    """Two splits side by side: every member's scores and weights are those of its own training."""
-    graphs = [noisy(), noisy()]
-    other = graphs[1]
-    other.train_mask, other.val_mask = other.val_mask, other.train_mask
-    settings = resolve(preset("", model), {"scaling": "none", "epochs": 3})
-    together, _ = fit(lambda seed: graphs[seed], settings, model, range(2), CPU)
-    for seed, graph in enumerate(graphs):
-        alone, _ = train_seed(graph, settings, model, seed, CPU)
-        assert together[seed].scores == alone.scores
 
 
 def test_splits_of_one_graph_share_weights_and_refuse_others():

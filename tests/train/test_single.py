@@ -1,6 +1,5 @@
 """A trainer of one: when it stops, what it keeps, and that it can be repeated."""
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -8,12 +7,10 @@ import torch.nn.functional as F
 from lgdgcn import kernels
 from lgdgcn.config import MODEL_NAMES, Settings, model_and_variant
 from lgdgcn.errors import DivergedError
-from lgdgcn.models import LGDGCN, MODELS
 from lgdgcn.train.loader import WholeGraph
 from lgdgcn.train.population import PopulationAdam
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
-from literal.latent_space import updated
 from models.toy import VARIANTS, toy_graph
 from train.single import Single
 
@@ -151,13 +148,6 @@ def test_a_step_into_the_void_is_noticed_before_anything_is_kept(monkeypatch, va
     assert same(run.best, before)
 
 
-@pytest.mark.parametrize("model", [n for n, spec in MODELS.items() if spec.cls is not LGDGCN])
-def test_a_far_too_high_learning_rate(model):  # LGD-GCN's unit-length layers bound its losses
-    run = run_of(model=model, lr=1e30, weight_decay=0.0, epochs=20)
-    with pytest.raises(DivergedError, match=r"diverged: the \w+ loss is \S+ in epoch"):
-        run.train()
-
-
 @EVERY
 @pytest.mark.parametrize("precision", ["scaled", "exact", "released"])
 def test_features_that_overflow_diverge_in_the_first_epoch(variant, precision):
@@ -268,41 +258,6 @@ def test_the_weights_are_those_of_a_plain_loop_with_torchs_adam(model, variant):
 
 
 # Alg. 2
-
-
-def arrays(space):
-    return space.mean[0].numpy().copy(), space.cov[0].numpy().copy()
-
-
-def test_statistics_follow_algorithm_2():
-    run = run_of(toy_graph(dtype=torch.float64), dropout=0.0, update_rate=0.3)
-    run.epoch()
-    for epoch in (2, 3):
-        spaces = [layer.latent_space for layer in run.network.layers]
-        old = [arrays(space) for space in spaces]
-        run.epoch()
-        with torch.no_grad():  # the updated network on the whole graph, after aggregation
-            layers = run.network.eval().disentangle(run.data.x, run.data.edge_index).layers
-        for space, before, output in zip(spaces, old, layers, strict=True):
-            mean, cov = updated(*before, output.units[0].numpy(), 0.3)
-            np.testing.assert_allclose(space.mean[0], mean, atol=1e-12)
-            np.testing.assert_allclose(space.cov[0], cov, atol=1e-12)
-            assert space.updates == epoch + 1  # the first forward counts as one
-
-
-def test_released_statistics_come_before_the_loss():
-    run = run_of(toy_graph(dtype=torch.float64), dropout=0.0, update_rate=0.3, variant="released")
-    run.epoch()
-    for epoch in (2, 3):
-        space = run.network.layers[-1].latent_space
-        old = arrays(space)
-        with torch.no_grad():  # the network before the step, before aggregation
-            layers = run.network.disentangle(run.data.x, run.data.edge_index).layers
-        run.epoch()
-        mean, cov = updated(*old, layers[-1].local_units[0].numpy(), 0.3, centre="new")
-        np.testing.assert_allclose(space.mean[0], mean, atol=1e-12)
-        np.testing.assert_allclose(space.cov[0], cov, atol=1e-12)
-        assert space.updates == epoch
 
 
 def test_evaluation_leaves_the_statistics_alone():

@@ -17,13 +17,12 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
 from lgdgcn.data.labels import is_labelled
-from lgdgcn.data.registry import load
 from lgdgcn.errors import InputError
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
 from lgdgcn.runs.fit import fit
 from lgdgcn.train.population import Member
-from lgdgcn.train.scores import METRICS, Counts, label_cuts
+from lgdgcn.train.scores import METRICS, label_cuts
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, choose_metric
 from lgdgcn.train.trainer import Trainer, loss_terms
@@ -271,18 +270,6 @@ def test_the_objective_is_equation_7(seed, multi_label, variant):
         np.testing.assert_allclose(terms["total"][member].item(), want)
 
 
-def test_a_baseline_has_one_term():
-    data = toy_graph()
-    network = stack([build("gcn", {"hidden_channels": 8}, 12, 3)] * 2)
-    targets = Targets.of([data], "train_mask")
-    weights = dict.fromkeys(("space", "diversity", "edge"), torch.ones(2))
-    output = network.disentangle(data.x, data.edge_index, pick=targets.pick)
-    terms = loss_terms(network, output, Task.of(data), targets, data.edge_index, weights)
-    assert list(terms) == ["classification", "total"]
-    assert terms["total"] is terms["classification"]
-    assert terms["total"].shape == (2,)
-
-
 CPU = torch.device("cpu")
 
 
@@ -314,32 +301,6 @@ def test_the_default_follows_the_labels(y, metric, reason):
     found = choose_metric(Data(y=y, train_mask=known, val_mask=known & False))
     assert found.metric == metric
     assert str(found).startswith(f"metric: {METRICS[metric]}, {reason}")
-
-
-@pytest.mark.parametrize(
-    ("name", "metric"),
-    [
-        ("cora", "accuracy"),
-        ("citeseer", "accuracy"),
-        ("pubmed", "accuracy"),
-        ("lgd_syn_fac4", "micro_f1"),
-        ("lgd_syn_fac12", "micro_f1"),
-        ("synthetic", "micro_f1"),
-    ],
-)
-def test_graphs_with_presets_keep_their_score(shared_data, name, metric):
-    assert Task.of(load(name, shared_data)).metric == metric
-
-
-def test_tolokers_is_judged_by_roc_auc(shared_data):
-    arrays = np.load(shared_data / "tolokers.npz")
-    for seed in range(10):
-        masks = {
-            f"{n}_mask": torch.from_numpy(arrays[f"{n}_masks"][seed]) for n in ("train", "val")
-        }
-        found = choose_metric(Data(y=torch.from_numpy(arrays["y"]), **masks))
-        assert str(found).startswith("metric: ROC-AUC, as 78.")
-        assert str(found).endswith(" % of the validation nodes have the same class")
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "balanced_accuracy"])
@@ -432,23 +393,6 @@ def test_one_answer_for_all_nodes_of_different_sets(metric):
     )
 
 
-@pytest.mark.parametrize("multi_label", [False, True])
-@pytest.mark.parametrize("metric", OF_SETS)
-def test_the_epoch_that_is_kept_has_the_best_score(metric, multi_label):
-    data = toy_graph(nodes=60, multi_label=multi_label)
-    if multi_label:
-        data.y[::2, 5] = 1  # label sets of different sizes
-    settings = Settings(metric=metric, hidden_channels=8, epochs=12)
-    trainer = Trainer(data, [Member(settings)], "mlp")
-    seen = []
-    trainer.train(lambda report: seen.append(report.metrics[f"val_{metric}"]))
-    assert trainer.states[0].best_score == max(seen)
-    result, trained = train_seed(data, settings, "mlp", 0, CPU)
-    assert result.val == pytest.approx(max(seen))
-    assert result.test == result.scores["test"][metric]
-    assert trained.task.metric == metric
-
-
 def balanced(data, size=8):
     """As many training and validation nodes of either class."""
     data = data.clone()
@@ -470,6 +414,23 @@ def test_the_test_nodes_have_no_say():
     assert Task.of(sets).metric == "micro_f1"
 
 
+@pytest.mark.parametrize("multi_label", [False, True])
+@pytest.mark.parametrize("metric", OF_SETS)
+def test_the_epoch_that_is_kept_has_the_best_score(metric, multi_label):
+    data = toy_graph(nodes=60, multi_label=multi_label)
+    if multi_label:
+        data.y[::2, 5] = 1  # label sets of different sizes
+    settings = Settings(metric=metric, hidden_channels=8, epochs=12)
+    trainer = Trainer(data, [Member(settings)], "mlp")
+    seen = []
+    trainer.train(lambda report: seen.append(report.metrics[f"val_{metric}"]))
+    assert trainer.states[0].best_score == max(seen)
+    result, trained = train_seed(data, settings, "mlp", 0, CPU)
+    assert result.val == pytest.approx(max(seen))
+    assert result.test == result.scores["test"][metric]
+    assert trained.task.metric == metric
+
+
 def test_all_seeds_have_the_score_of_the_first(tmp_path):
     data = toy_graph(nodes=90)
     data.y = (data.y == 0).long() * (torch.arange(90) < 60)
@@ -486,43 +447,6 @@ SETTINGS = Settings(
 )
 
 
-def one_to_five(nodes=600, labels=30, seed=0):
-    """Every label is had by few nodes, some by very few, and noisy features show it."""
-    generator = torch.Generator().manual_seed(seed)
-    data = toy_graph(nodes=nodes, features=12)
-    popular = 0.9 ** torch.arange(labels)
-    y = torch.zeros(nodes, labels)
-    for node in range(nodes):
-        size = int(torch.randint(1, 6, (), generator=generator))
-        y[node, torch.multinomial(popular, size, generator=generator)] = 1
-    data.x = y + 0.3 * torch.randn(nodes, labels, generator=generator)
-    data.y = y
-    return data
-
-
-def at_a_half(self, logits, targets):
-    """Micro-F1 of the labels that are more probable than not."""
-    predicted = (logits > 0) & (targets.weight.unsqueeze(-1) > 0)
-    return Counts.of(predicted, targets.y).score("micro_f1", one_each=False)
-
-
-def test_one_to_five_labels(monkeypatch):
-    data = one_to_five()
-    assert data.y.sum(1).unique().tolist() == [1, 2, 3, 4, 5]
-    result, _ = train_seed(data, SETTINGS, "mlp", 0, CPU)
-    test = result.scores["test"]
-    assert result.warnings == []
-    assert test["micro_f1"] > 0.5
-    assert test["macro_f1"] > 0.35
-    assert test["micro_f1_with_true_set_size"] > 0.65
-
-    monkeypatch.setattr(Task, "selection_score", at_a_half)
-    monkeypatch.setattr(Task, "constant_score", lambda self, targets: 0.0)
-    missed, _ = train_seed(data, SETTINGS, "mlp", 0, CPU)
-    assert missed.epochs < 200 < result.epochs  # it stopped while no label was probable
-    assert missed.scores["test"]["average_precision"] < test["average_precision"] / 2
-
-
 def test_a_threshold_for_every_label_pays():
     """Labels are ranked equally well, but the probabilities of the rarer ones are too low."""
     torch.manual_seed(0)
@@ -534,16 +458,3 @@ def test_a_threshold_for_every_label_pays():
     common = replace(task, label_thresholds=None).scores(logits, y, ~tuned_on)
     for name in ("micro_f1", "macro_f1"):
         assert found[name] > common[name] + 0.1
-
-
-@pytest.mark.parametrize("sizes", ["same", "different"])
-def test_only_sets_of_different_sizes_are_cut_by_thresholds(sizes):
-    data = toy_graph(nodes=120, multi_label=True)
-    if sizes == "different":
-        data.y[::3, 5] = 1 - data.y[::3, 5]
-    result, trained = train_seed(data, SETTINGS, "mlp", 0, CPU)
-    scores = result.scores["test"]
-    is_cut = sizes == "different"
-    assert (trained.task.label_thresholds is not None) == is_cut
-    assert ("micro_f1_with_true_set_size" in scores) == is_cut
-    assert ("macro_f1_with_true_set_size" in scores) == is_cut

@@ -84,33 +84,6 @@ def test_a_diverging_member_takes_nobody_along(model, variant):
 
 
 @pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
-def test_nan_in_one_members_weights_stays_there(model):
-    data = graph_of()
-    trainer = Trainer(data, members_of(epochs=4, patience=9), model)
-    reports = [[] for _ in MEMBERS]
-
-    def run_an_epoch():
-        for report in trainer.epoch():
-            reports[report.index].append(report)
-
-    run_an_epoch()
-    kept = part(trainer.state(1), "best")
-    with torch.no_grad():
-        for parameter in trainer.network.parameters():
-            parameter[1].fill_(torch.nan)
-    trainer.loader.known = []
-    while not trainer.finished:
-        run_an_epoch()
-    assert [report.diverged for report in reports[1]] == [
-        None,
-        "training diverged: the classification loss is nan in epoch 2",
-    ]
-    close(part(trainer.state(1), "best"), kept)
-    for index in (0, 2):
-        assert_as_alone(trainer, reports, index, data)
-
-
-@pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
 def test_retired_members_stay_as_they_were_and_hold_nobody_up(model):
     data = graph_of()
     members = members_of(epochs=6, patience=9)

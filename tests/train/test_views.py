@@ -1,6 +1,5 @@
 """Training with random propagation in front, its views, and averages of the weights."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,10 +7,7 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import CheckpointError, LGDWarning
-from lgdgcn.train import memory
-from lgdgcn.train.memory import _activations
-from lgdgcn.train.population import Member
-from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.population import Member, with_weights
 from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 from train.one_seed import train_seed
@@ -47,18 +43,6 @@ def same(one, other):
     assert one.keys() == other.keys()
     for name, tensor in one.items():
         assert torch.equal(tensor, other[name]), name
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_saved_model_says_the_same(kind, tmp_path):
-    data = toy_graph()
-    _, trained = train_seed(
-        data, settings_of(kind, epochs=5, lr=0.05), model_of(kind), 0, torch.device("cpu")
-    )
-    trained.save(tmp_path / "model.safetensors")
-    again = TrainedModel.load(tmp_path / "model.safetensors")
-    assert torch.equal(trained(data).logits, again(data).logits)
-    same(trained.model.state_dict(), again.model.state_dict())
 
 
 def test_a_graph_that_was_not_trained_on_has_its_own_structure():
@@ -97,28 +81,10 @@ def test_settings_of_the_propagation_without_it_are_named():
             Trainer(toy_graph(), [Member(settings, 0)])
 
 
-@pytest.mark.parametrize("kind", [{}, {"propagate": "features"}, {"model": "grand"}])
-def test_every_view_takes_memory(kind):
-    data = toy_graph()
-    one, four = (
-        _activations(data, settings_of(kind, views=views), model_of(kind), 3) for views in (1, 4)
-    )
-    assert four == 4 * one
-    if model_of(kind) == "lgdgcn":
-        without = settings_of(kind, encoder_channels=0, views=4)
-        assert _activations(data, without, "lgdgcn", 3) < one
-
-
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # there it is recorded
 
 
 ALL = {"consistency_warmup": 4, "confidence": 0.4, "weight_average": 0.7}
-
-
-PAPER = {"variant": "paper", "encoder_channels": 0, "hops": 0, "views": 1, "k": 2, "epochs": 9}
-
-
-PAPER |= {"iterations": 2, "space": True, "diversity": True, "latent_graph": True, "dropout": 0.0}
 
 
 def trained(members, model="lgdgcn", data=None, **options):
@@ -143,70 +109,27 @@ def test_the_weight_of_agreement_grows_over_the_first_epochs():
         assert row["consistency"] > 1e-3
 
 
-class SlowAverage(Trainer):
-    """Averages the parameters of a single run in a loop and copies them for every evaluation."""
-
-    decay = 0.7
-
-    def __init__(self, *args):
-        super().__init__(*args)
-        self._runner.capture = False
-        self.count, self.slow = 0, [p.detach().clone() for p in self.network.parameters()]
-        evaluate = self.loader._evaluate
-        self.loader._evaluate = lambda: self._with_slow(evaluate)
-
-    def steps(self):
-        losses = super().steps()
-        self.count += 1
-        decay = min(self.decay, (1 + self.count) / (10 + self.count))
-        present = [p.detach() for p in self.network.parameters()]
-        self.slow = [decay * a + (1 - decay) * p for a, p in zip(self.slow, present, strict=True)]
-        return losses
-
-    @torch.no_grad()
-    def _with_slow(self, call, *args):
-        parameters = list(self.network.parameters())
-        plain = [p.clone() for p in parameters]
-        for parameter, average in zip(parameters, self.slow, strict=True):
-            parameter.copy_(average)
-        result = call(*args)
-        for parameter, value in zip(parameters, plain, strict=True):
-            parameter.copy_(value)
-        self.loader.known = []
-        return result
-
-    def _refresh(self):
-        self._with_slow(super()._refresh)
-
-    def _keep_best(self, *args):
-        self._with_slow(super()._keep_best, *args)
-
-    def _release_finished(self):
-        pass
-
-
-@pytest.mark.parametrize(
-    "kind", [*KINDS, PAPER, PAPER | {"num_layers": 2, "dropout": 0.3}, {"model": "gcn"}]
-)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_evaluated_and_kept_is_the_average_of_all_steps(kind):
-    data, model = toy_graph(dtype=torch.float64).to(DEVICE), model_of(kind)
-    settings = settings_of(kind, lr=0.02)
-    averaged, reports = trained([Member(replace(settings, weight_average=0.7), 1)], model, data)
-    slow, rows = SlowAverage(data, [Member(settings, 1)], model), []
-    for _ in range(settings.epochs):
-        rows += slow.epoch()
-    for found, want in zip(reports, rows, strict=True):
-        assert found.metrics == pytest.approx(want.metrics, rel=1e-5)
-    found, want = averaged.state(0), slow.state(0)
-    for name in ("model", "best"):
-        for key, tensor in want.weights(name).items():
-            torch.testing.assert_close(found.weights(name)[key], tensor, rtol=1e-5, atol=1e-6)
-    names = [name for name, _ in slow.model(0).named_parameters()]
-    for name, tensor in zip(names, slow.slow, strict=True):
-        torch.testing.assert_close(found.weights("average")[name], tensor[0], rtol=1e-5, atol=1e-6)
-        if found.best_epoch == settings.epochs:
-            assert torch.equal(found.weights("best")[name], found.weights("average")[name])
-            assert not torch.equal(found.weights("best")[name], found.weights("model")[name])
+    data, decay = toy_graph(dtype=torch.float64), 0.7
+    settings = settings_of(kind, lr=0.02, weight_average=decay)
+    trainer = Trainer(data, [Member(settings, 1)], model_of(kind))
+    means = trainer.state(0).weights("average")
+    for step in range(1, settings.epochs + 1):
+        (report,) = trainer.epoch()
+        state = trainer.state(0)
+        share = 1 - min(decay, (1 + step) / (10 + step))
+        present = state.weights("model")
+        means = {name: mean.lerp(present[name], share) for name, mean in means.items()}
+        torch.testing.assert_close(state.weights("average"), means)
+        if state.best_epoch == step:
+            model = with_weights(trainer.new_model(0), state, "best").eval()
+            logits = model(data.x, data.edge_index)[data.val_mask]
+            loss = torch.nn.functional.cross_entropy(logits, data.y[data.val_mask])
+            assert report.metrics["val_loss"] == pytest.approx(float(loss))
+            for name, mean in means.items():
+                torch.testing.assert_close(state.weights("best")[name], mean)
+    assert not torch.equal(present[name], means[name])
 
 
 def test_nothing_moves_in_memory():
@@ -251,13 +174,3 @@ def test_an_average_of_another_run(decay):
     words = "average weights of another model: .* is " + ("missing" if decay else "unknown")
     with pytest.raises(CheckpointError, match=words):
         Trainer(toy_graph(), [other], states=[first.state(0)])
-
-
-def test_an_average_takes_memory(monkeypatch):
-    sizes = []
-    monkeypatch.setattr(memory, "require_memory", lambda size, *others: sizes.append(size))
-    plain, data = Settings(hidden_channels=8, k=3), toy_graph()
-    for settings in ([plain] * 2, [plain, replace(plain, weight_average=0.9)]):
-        memory.check_memory(data, settings, "lgdgcn", torch.device("cpu"))
-    weights = memory._weights("lgdgcn", plain, 12, 3)
-    assert sizes[1] - sizes[0] == 2 * 4 * weights
