@@ -47,7 +47,7 @@ def batches(device: str) -> None:
     from lgdgcn.data.packed import PackedGraph
     from lgdgcn.large.rows import mapped_graph, prepared_rows
     from lgdgcn.large.sampler import NeighbourLoader
-    from lgdgcn.train.population import Member
+    from lgdgcn.train.population import Training
     from lgdgcn.train.trained import TrainedModel
     from lgdgcn.train.trainer import Trainer
 
@@ -84,7 +84,7 @@ def batches(device: str) -> None:
 
                 def train(on: str, epochs: int, state=None, graph=graph, own=own):
                     loader = NeighbourLoader(prepared_rows(graph, own), own, on)
-                    trainer = Trainer(loader, [Member(own, 3)], "lgdgcn", [state])
+                    trainer = Trainer([Training("lgdgcn", own, 3, graph, state)], loader)
                     losses = [r.metrics["total"] for _ in range(epochs) for r in trainer.epoch()]
                     return trainer, losses
 

@@ -19,7 +19,7 @@ from lgdgcn.data import load
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.train.cuda_graph import CudaGraphRunner
-from lgdgcn.train.population import Member
+from lgdgcn.train.population import Training
 from lgdgcn.train.prepared import prepared
 from lgdgcn.train.trainer import Trainer
 
@@ -107,7 +107,7 @@ def training_step(row: str, data: Data, settings: Settings, device: torch.device
 
 def _lgdgcn(data: Data, settings: Settings, members: int, record: bool) -> Step:
     """The step of the training loop itself, recorded on a GPU as the loop records its epochs."""
-    trainer = Trainer(data, [Member(settings, seed) for seed in range(members)], "lgdgcn")
+    trainer = Trainer([Training("lgdgcn", settings, seed, data) for seed in range(members)])
 
     def one_step() -> Tensor:
         total = trainer.steps()["total"]

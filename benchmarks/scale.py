@@ -33,7 +33,7 @@ from lgdgcn.runtime import keep_freed_memory, select_device, set_threads
 from lgdgcn.storage import check_target, make_folder, write_json
 from lgdgcn.train.loader import Batch
 from lgdgcn.train.memory import check_memory
-from lgdgcn.train.population import Member
+from lgdgcn.train.population import Training
 from lgdgcn.train.prepared import prepared
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
@@ -92,7 +92,7 @@ def epoch(graph: str, model: str, batch_size: int, device: str) -> Row:
     start = time.perf_counter()
     ready = prepared_rows(mapped_graph(packed), settings)
     loader = TimedLoader(ready, settings, device)
-    trainer = Trainer(loader, [Member(settings, 0)])
+    trainer = Trainer([Training("lgdgcn", settings, 0, ready)], loader)
     prepare = time.perf_counter() - start
     for _ in range(2 if packed.num_edges // 2 <= SEVERAL else 1):
         start = time.perf_counter()
@@ -154,7 +154,8 @@ def full(graph: str, device: str) -> Row:
     keep_freed_memory()
     packed, settings, where = PackedGraph.open(graph), settings_of(0), torch.device(device)
     check_memory(mapped_graph(packed), [settings], "lgdgcn", where)
-    trainer = Trainer([prepared(packed.to_data(), settings, where)], [Member(settings, 0)])
+    graph = prepared(packed.to_data(), settings, where)
+    trainer = Trainer([Training("lgdgcn", settings, 0, graph)])
     for _ in range(2):  # the first one has first-time costs
         start = time.perf_counter()
         epochs = len(trainer.epoch())  # a GPU makes several at a time

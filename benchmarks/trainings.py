@@ -33,7 +33,7 @@ def scored(
 
     def on_epoch(epochs: Sequence[Epoch]) -> None:
         for epoch in epochs:
-            if epoch.diverged is None:
+            if epoch.state.diverged is None:
                 # by epoch, as a training may begin again if memory runs out
                 best[epoch.training][epoch.state.epoch - 1 :] = [epoch.state.best_score]
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from lgdgcn.config import Settings
 from lgdgcn.data import synthetic_graph
 from lgdgcn.models import LGDGCN, MODELS, ModelSpec, NodeOutput
-from lgdgcn.train.population import Member
+from lgdgcn.train.population import Training
 from lgdgcn.train.trainer import Trainer
 
 
@@ -32,7 +32,7 @@ def main(epochs: int = 40) -> None:
     graph = synthetic_graph(factors=4, nodes=200, classes=4, average_degree=16)
     settings = Settings(hidden_channels=32, iterations=2, tau=0.2, lambda_space=1e-5, epochs=epochs)
     for name in ("lgdgcn", "decided"):
-        trainer = Trainer(graph, [Member(settings)], name)
+        trainer = Trainer([Training(name, settings, 0, graph)])
         trainer.train()
         # the present weights, not those of the best epoch
         output = trainer.model(0, "model").eval().disentangle(graph.x, graph.edge_index)

@@ -53,10 +53,11 @@ import lgdgcn.data
 import lgdgcn.models
 from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
-from lgdgcn.train.population import Member
+from lgdgcn.train.population import Training
 from lgdgcn.train.trainer import Trainer
 data = canonical(lgdgcn.data.synthetic_graph(nodes=30, classes=3, factors=2, average_degree=6))
-trainer = Trainer(data, [Member(Settings(factors=2, hidden_channels=4, epochs=2))] * 2)
+settings = Settings(factors=2, hidden_channels=4, epochs=2)
+trainer = Trainer([Training("lgdgcn", settings, seed, data) for seed in range(2)])
 trainer.train()
 model = lgdgcn.LGDClassifier(budget="none", factors=2, hidden_channels=4, epochs=2).fit(data)
 print(trainer.state(1).epoch, model.transform().shape)

@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import DivergedError, InputError, LGDError
 from lgdgcn.large.rows import prepared_rows
@@ -24,7 +23,7 @@ from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.train.loader import Loader, WholeGraph
 from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
-from lgdgcn.train.population import EpochReport, Member, TrainState
+from lgdgcn.train.population import Epoch, Training, TrainState
 from lgdgcn.train.prepared import prepared_alike
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
@@ -33,47 +32,11 @@ from lgdgcn.train.trainer import Trainer
 __all__ = ["Epoch", "Result", "Training", "run"]
 
 
-@dataclass(eq=False)
-class Training:
-    """One training that is wanted: what, on which graph, and where it stands.
-
-    Attributes:
-        model: A key of :data:`lgdgcn.models.MODELS`.
-        settings: Hyper-parameters.
-        seed: Of weights and dropout.
-        graph: Its canonical graph, on the CPU.
-        state: Where it stands; ``None`` if it is new. Who saves a state keeps it here, too: from
-            there a training begins again if memory runs out.
-        group: Trainings of one group are never parted, such as the seeds of a trial.
-    """
-
-    model: str
-    settings: Settings
-    seed: int
-    graph: Data = field(repr=False)
-    state: TrainState | None = field(default=None, repr=False)
-    group: Hashable = None
-
-
-@dataclass(frozen=True)
-class Epoch(EpochReport):
-    """What a trainer reports of an epoch, and of which training.
-
-    Attributes:
-        training: Which.
-        snapshot: Returns where the training stands with its tensors, to be saved.
-    """
-
-    training: Training
-    snapshot: Callable[[], TrainState] = field(repr=False)
-
-
 @dataclass(frozen=True)
 class Result:
     """A training that has ended.
 
     Attributes:
-        training: Which.
         graph: Its graph as it was trained on: on the device, with scaled features and ``scaling``.
         task: What it predicts, and which score has chosen the epoch to keep.
         state: Where it stands, with its tensors; ``None`` if it did not fit into memory.
@@ -113,19 +76,14 @@ def run(
     alike: dict[Hashable, list[Training]] = {}
     scalings: dict[int, str] = {}  # by the features, which splits of one graph share
     for one in trainings:
-        alike.setdefault((_architecture(one), _scaled_by(one, scalings)), []).append(one)
+        alone = id(one) if one.settings.batch_size else None
+        key = (one.architecture, alone, _scaled_by(one, scalings))
+        alike.setdefault(key, []).append(one)
     try:
         for together in sorted(alike.values(), key=len, reverse=True):
             yield from _run_alike(together, device, on_epoch)
     finally:
         gc.unfreeze()
-
-
-def _architecture(training: Training) -> Hashable:
-    """What trainings have in common that can be made in one pass."""
-    if training.settings.batch_size:
-        return id(training)
-    return training.model, repr(training.settings.architecture)
 
 
 def _run_alike(
@@ -163,30 +121,14 @@ def _run_alike(
 
 
 def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -> Iterator[Result]:
-    members = [Member(one.settings, one.seed) for one in batch]
-    states = [one.state for one in batch]
-    trainer = Trainer(loader(batch, device), members, batch[0].model, states)
-    yielded: set[int] = set()
-    diverged: dict[int, str] = {}  # the reason, by index
-    while not trainer.finished:
-        reports = trainer.epoch()
-        diverged |= {one.index: one.diverged for one in reports if one.diverged is not None}
-        epochs = [
-            Epoch(
-                **vars(one), training=batch[one.index], snapshot=partial(trainer.state, one.index)
-            )
-            for one in reports
-        ]
-        given_up = {id(one) for one in on_epoch(epochs) or ()}
-        trainer.retire(i for i, one in enumerate(batch) if id(one) in given_up)
-        over = {id(epoch.training) for epoch in epochs if epoch.finished} | given_up
-        for index, one in enumerate(batch):
-            if id(one) in over - yielded:
-                yielded.add(id(one))
-                yield _result(one, trainer, index, diverged.get(index))
-    for index, one in enumerate(batch):
-        if id(one) not in yielded:  # it was finished before
-            yield _result(one, trainer, index, diverged.get(index))
+    trainer = Trainer(batch, loader(batch, device))
+    left = dict(enumerate(batch))
+    while left:
+        for index in filter(trainer.is_finished, list(left)):
+            yield _result(left.pop(index), trainer, index)
+        if left:
+            given_up = {id(one) for one in on_epoch(trainer.epoch()) or ()}
+            trainer.retire(index for index, one in left.items() if id(one) in given_up)
 
 
 def loader(trainings: Sequence[Training], device: torch.device) -> Loader:
@@ -197,16 +139,11 @@ def loader(trainings: Sequence[Training], device: torch.device) -> Loader:
     return NeighbourLoader(prepared_rows(graphs[0], settings), settings, device)
 
 
-def _result(one: Training, trainer: Trainer, index: int, diverged: str | None) -> Result:
-    return Result(
-        one,
-        trainer.graphs[index],
-        trainer.tasks[index],
-        trainer.state(index),
-        None if diverged is None else DivergedError(diverged),
-        partial(trainer.model, index),
-        partial(trainer.output, index),
-    )
+def _result(one: Training, trainer: Trainer, index: int) -> Result:
+    state = trainer.state(index)
+    error = None if state.diverged is None else DivergedError(state.diverged)
+    model, output = partial(trainer.model, index), partial(trainer.output, index)
+    return Result(one, trainer.graphs[index], trainer.tasks[index], state, error, model, output)
 
 
 def _no_network(*_: Any) -> NoReturn:

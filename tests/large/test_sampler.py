@@ -18,10 +18,9 @@ from lgdgcn.large import rows
 from lgdgcn.large.rows import mapped_graph, prepared_rows
 from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.train import task
-from lgdgcn.train.population import Member
 from lgdgcn.train.targets import Targets
-from lgdgcn.train.trainer import Trainer
 from lgdgcn.training import Training, run
+from train.single import Member, trainer_of
 
 VOTES = changed(graphs.VOTES, fan_out=3, epochs=6)
 SEVERAL = {"fan_out": 3, "epochs": 6, "input_dropout": 0.2, "views": 2, "batch_parts": 2}
@@ -47,7 +46,7 @@ def canonical_graph():
 
 def trained(settings, data, epochs, state=None, device="cpu"):
     loader = NeighbourLoader(prepared_rows(data, settings), settings, device)
-    trainer = Trainer(loader, [Member(settings, 3)], "lgdgcn", [state])
+    trainer = trainer_of(loader, [Member(settings, 3)], "lgdgcn", [state])
     return trainer, [report for _ in range(epochs) for report in trainer.epoch()]
 
 
@@ -114,7 +113,7 @@ def test_no_validation_nodes_and_no_edges_are_fine(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         _, reports = trained(CASES[name], data, 2)
-    assert all(report.diverged is None for report in reports)
+    assert all(report.state.diverged is None for report in reports)
     assert reports[-1].state.best_epoch == 2
 
 

@@ -13,12 +13,11 @@ from lgdgcn.large.inference import unit_table
 from lgdgcn.large.rows import GraphRows, mapped_graph, prepared_rows
 from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.large.structure import joined_rows, structure_rows
-from lgdgcn.train.population import Member
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
-from lgdgcn.train.trainer import Trainer
 from literal import structure as literal
 from literal.seeds import seeds
+from train.single import Member, trainer_of
 
 FEW = 14
 
@@ -91,7 +90,7 @@ def test_too_many_nodes_are_refused_before_any_work(monkeypatch):
 
 def training(data, settings, state=None):
     ready = prepared_rows(data, settings)
-    return Trainer(NeighbourLoader(ready, settings), [Member(settings, 3)], "lgdgcn", [state])
+    return trainer_of(NeighbourLoader(ready, settings), [Member(settings, 3)], "lgdgcn", [state])
 
 
 def test_the_first_epochs_have_plain_edges():

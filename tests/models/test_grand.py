@@ -5,11 +5,10 @@ from lgdgcn.config import Settings
 from lgdgcn.models import GRAND
 from lgdgcn.models.population import stack
 from lgdgcn.nn import RandomStreams
-from lgdgcn.train.population import Member
-from lgdgcn.train.trainer import Trainer
 from literal import propagation as literal
 from literal.consistency import consistency_loss
 from models.toy import toy_graph
+from train.single import Member, trainer_of
 
 
 def test_scores_are_a_hidden_layer_on_the_average_of_hops():
@@ -30,7 +29,7 @@ def test_the_loss_is_the_literal_one(multi_label, sure):
     settings = Settings(
         hidden_channels=8, hops=2, views=3, dropout=0.0, sharpening=0.4, confidence=sure
     )
-    model = Trainer(data, [Member(settings, 0)], "grand").new_model(0).train()
+    model = trainer_of(data, [Member(settings, 0)], "grand").new_model(0).train()
     streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.0]))
     stacked = stack([model]).train()
     with streams.active():

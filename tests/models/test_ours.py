@@ -6,10 +6,9 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.models.population import stack
 from lgdgcn.nn import RandomStreams, normalized_adjacency, route
-from lgdgcn.train.population import Member
-from lgdgcn.train.trainer import Trainer
 from literal.consistency import consistency_loss
 from models.toy import toy_graph
+from train.single import Member, trainer_of
 
 OPTIONS = {
     "variant": "ours", "encoder_channels": 8, "hops": 2, "views": 3, "factors": 2, "k": 2,
@@ -19,7 +18,7 @@ OPTIONS = {
 
 def output_of(data, outputs, **changes):
     member = Member(Settings(**OPTIONS, **changes), 0)
-    network = stack([Trainer(data, [member]).new_model(0)]).train()
+    network = stack([trainer_of(data, [member]).new_model(0)]).train()
     streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.2]))
     with streams.active():
         output = network.disentangle(data.x, data.edge_index)
@@ -60,7 +59,7 @@ def test_views_agree_in_every_factor_that_labels_own():
 def test_units_of_length_1_are_routed_as_in_the_paper(iterations):
     data = toy_graph()
     settings = Settings(**OPTIONS | {"unit_length": True, "iterations": iterations})
-    network = Trainer(data, [Member(settings, 0)]).new_model(0).eval()
+    network = trainer_of(data, [Member(settings, 0)]).new_model(0).eval()
     hidden = network.encoder(data.x, normalized_adjacency(data.edge_index, 36), 1)[0]
     z = network.layers[0].projection(hidden)
     torch.testing.assert_close(z.norm(dim=-1), torch.ones(36, 2))
@@ -79,7 +78,7 @@ def test_units_of_length_1_are_routed_as_in_the_paper(iterations):
 def test_views_of_units_of_length_1_agree_in_the_labels(multi_label):
     data = toy_graph(multi_label=multi_label)
     member = Member(Settings(**OPTIONS, unit_length=True), 0)
-    network = stack([Trainer(data, [member]).new_model(0)]).train()
+    network = stack([trainer_of(data, [member]).new_model(0)]).train()
     streams = RandomStreams(torch.tensor([3]), torch.tensor([1]), torch.tensor([0.2]))
     with streams.active():
         output = network.disentangle(data.x, data.edge_index)

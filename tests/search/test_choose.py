@@ -18,11 +18,10 @@ from lgdgcn.search import choose as module
 from lgdgcn.search.candidates import candidates
 from lgdgcn.search.families import FAMILIES, budget_of, families_with, limit_of
 from lgdgcn.search.race import Candidate, Outcome, Split, Standing
-from lgdgcn.train.population import Member
 from lgdgcn.train.trained import prepared
-from lgdgcn.train.trainer import Trainer
 from lgdgcn.training import Training
 from train.one_seed import train_seed
+from train.single import Member, trainer_of
 
 CPU = torch.device("cpu")
 GOOD = Settings(lr=0.05, hidden_channels=16, num_layers=1, dropout=0.0)
@@ -149,7 +148,7 @@ def test_the_score_is_the_mean_of_single_trainings(graph, short):
     found = []
     for seed, split in enumerate(module.repeated_splits(graph)):
         alone = replace(GOOD, epochs=12)
-        trainer = Trainer(prepared(split, alone, CPU), [Member(alone, seed)], "mlp")
+        trainer = trainer_of(prepared(split, alone, CPU), [Member(alone, seed)], "mlp")
         trainer.train()
         found.append(trainer.states[0].best_score)
     (row,) = choice.ranking

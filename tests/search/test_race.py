@@ -34,9 +34,9 @@ def planted(monkeypatch):
             while error is None and not state.is_finished(one.settings):
                 number = state.epoch + 1
                 score = one.settings.lr + (0.1 if one.seed == 4 else 0)
-                state = TrainState(number, number, score, 1 / number)
                 diverged = "it diverged" if one.settings.lr == 0.99 else None
-                epoch = Epoch(0, {"epoch": number}, state, False, diverged, one, TrainState)
+                state = TrainState(number, number, score, 1 / number, diverged=diverged)
+                epoch = Epoch(one, 0, {"epoch": number}, state, TrainState)
                 given_up = on_epoch([epoch]) or ()
                 if diverged:
                     assert one in given_up

@@ -132,10 +132,10 @@ def test_a_trial_without_a_score_fails_alone_and_counts():
 
 
 def test_a_trial_too_large_for_memory_fails_alone(monkeypatch):
-    def crowded(graphs, members, *rest):
-        if any(member.settings.num_layers == 2 for member in members):
+    def crowded(trainings, loader):
+        if any(one.settings.num_layers == 2 for one in trainings):
             raise torch.OutOfMemoryError
-        return Trainer(graphs, members, *rest)
+        return Trainer(trainings, loader)
 
     monkeypatch.setattr("lgdgcn.training.Trainer", crowded)
     for trial in searched().trials:
@@ -253,10 +253,10 @@ def test_the_winner_is_the_best_of_the_best_on_seeds_nobody_has_seen(monkeypatch
 def test_a_finalist_that_fails_is_none_and_may_succeed_on_another_device(monkeypatch):
     study = study_of([0.9, 0.8])
 
-    def crowded(graphs, members, *rest):
-        if any(member.settings.lr < 0.1 for member in members):
+    def crowded(trainings, loader):
+        if any(one.settings.lr < 0.1 for one in trainings):
             raise torch.OutOfMemoryError
-        return Trainer(graphs, members, *rest)
+        return Trainer(trainings, loader)
 
     with monkeypatch.context() as patch:
         patch.setattr("lgdgcn.training.Trainer", crowded)

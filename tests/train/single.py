@@ -1,10 +1,36 @@
-"""A trainer of one, with the words of a single training."""
+"""Trainers of members that are settings and seeds, and one with the words of a single training."""
+
+from dataclasses import dataclass
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError
 from lgdgcn.models.population import single_names
-from lgdgcn.train.population import Member
+from lgdgcn.train.loader import Loader, WholeGraph
+from lgdgcn.train.population import Training
 from lgdgcn.train.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class Member:
+    settings: Settings
+    seed: int = 0
+
+
+def trainings_of(graphs, members, model="lgdgcn", states=None):
+    """Trainings of these members, on a graph each or on one for all."""
+    graphs = graphs if isinstance(graphs, list) else [graphs] * len(members)
+    states = states or [None] * len(members)
+    return [
+        Training(model, member.settings, member.seed, graph, state)
+        for graph, member, state in zip(graphs, members, states, strict=True)
+    ]
+
+
+def trainer_of(graphs, members, model="lgdgcn", states=None):
+    """A trainer of these members, on graphs or a loader."""
+    is_loader = isinstance(graphs, Loader)
+    trainings = trainings_of(graphs.graphs if is_loader else graphs, members, model, states)
+    return Trainer(trainings, graphs if is_loader else WholeGraph(graphs))
 
 
 def part(state, name):
@@ -16,7 +42,7 @@ def part(state, name):
 class Single:
     def __init__(self, data, settings=None, model="lgdgcn", seed=0, **changes):
         settings = settings or Settings(**changes)
-        self.trainer = Trainer(data, [Member(settings, seed)], model)
+        self.trainer = trainer_of(data, [Member(settings, seed)], model)
         self.data = data
         self.task = self.trainer.tasks[0]
 
@@ -45,8 +71,8 @@ class Single:
 
     def epoch(self):
         (report,) = self.trainer.epoch()
-        if report.diverged:
-            raise DivergedError(report.diverged)
+        if report.state.diverged:
+            raise DivergedError(report.state.diverged)
         return report.metrics
 
     def train(self, on_epoch=lambda metrics: None):

@@ -21,14 +21,14 @@ from lgdgcn.train.checks import (
     sanity_warnings,
     usage_warning,
 )
-from lgdgcn.train.population import Member, TrainState
+from lgdgcn.train.population import TrainState
 from lgdgcn.train.scores import METRICS
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
-from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
 from train.one_seed import train_seed
+from train.single import Member, trainer_of
 
 CPU = torch.device("cpu")
 
@@ -177,7 +177,7 @@ def verdict(task, progress, logits, data=None):
     """What is said of a training that went like this."""
     data = toy_graph() if data is None else data
     settings = Settings(**SMALL)
-    model = Trainer(data, [Member(settings)], "gcn").model(0)
+    model = trainer_of(data, [Member(settings)], "gcn").model(0)
     trained = TrainedModel("gcn", model, settings, task, [0, 1, 2], 12)
     return sanity_warnings(trained, data, NodeOutput(logits, []), progress)
 

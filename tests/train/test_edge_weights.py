@@ -16,10 +16,9 @@ from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
 from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.explain import without_pairs
-from lgdgcn.train.population import Member
 from lgdgcn.train.prepared import hold_once, prepared, prepared_alike
-from lgdgcn.train.trainer import Trainer
 from train.one_seed import train_seed
+from train.single import Member, trainer_of
 
 CPU = torch.device("cpu")
 
@@ -121,7 +120,7 @@ def test_a_copy_of_a_prepared_graph_keeps_them():
     assert edge_weights(copied.edge_index) is None  # what is to be made good
     logits = []
     for graph in (ready, copied):
-        trainer = Trainer(graph, [Member(settings, 0)], "gcn")
+        trainer = trainer_of(graph, [Member(settings, 0)], "gcn")
         trainer.train()
         assert edge_weights(trainer.loader.edge_index) is not None
         logits.append(trainer.model(0).eval()(graph.x, graph.edge_index))

@@ -13,10 +13,8 @@ import torch
 from lgdgcn.config import Settings
 from lgdgcn.errors import LGDWarning
 from lgdgcn.models import MODELS
-from lgdgcn.train.population import Member
-from lgdgcn.train.trainer import Trainer
 from models.toy import toy_graph
-from train.single import part
+from train.single import Member, part, trainer_of
 
 pytestmark = pytest.mark.usefixtures("general_position")
 
@@ -78,7 +76,7 @@ def members_of(case, **changes):
 
 def trained(graphs, members, model="lgdgcn", states=None):
     """Train to the end; returns the trainer and every member's reports."""
-    trainer = Trainer(graphs, members, model, states)
+    trainer = trainer_of(graphs, members, model, states)
     reports = [[] for _ in members]
     trainer.train(lambda report: reports[report.index].append(report))
     return trainer, reports
@@ -99,7 +97,8 @@ def assert_same_metrics(found, expected, tolerance=1e-8):
 
 def assert_as_alone(trainer, reports, index, graph, tolerance=1e-8):
     """Compare a member with a trainer of its own."""
-    single, (expected,) = trained(graph, [trainer.members[index]], trainer.model_name)
+    own = trainer.trainings[index]
+    single, (expected,) = trained(graph, [own], own.model)
     assert_same_metrics(reports[index], expected, tolerance)
     mine, other = trainer.state(index), single.state(0)
     assert (mine.epoch, mine.best_epoch) == (other.epoch, other.best_epoch)
@@ -177,7 +176,7 @@ def test_every_member_is_what_it_would_be_alone(case, graph):
     graphs = GRAPHS[graph]()
     trainer, reports = trained(graphs, members_of(case), CASES[case][0])
     for index, own in enumerate(graphs):
-        assert not any(report.diverged for report in reports[index])
+        assert not any(report.state.diverged for report in reports[index])
         assert_as_alone(trainer, reports, index, own)
 
 
@@ -185,7 +184,7 @@ def test_every_member_is_what_it_would_be_alone(case, graph):
 def test_resumed_it_is_the_same_to_the_bit_alone_and_beside_others(case):
     stop = 3  # a structure was found before it, and another is found after it
     model, members, [data, *_] = CASES[case][0], members_of(case, patience=9), shared_graph()
-    first = Trainer(data, members[1:2], model)
+    first = trainer_of(data, members[1:2], model)
     for _ in range(stop):
         first.epoch()
     saved = first.state(0)

@@ -11,9 +11,8 @@ from lgdgcn.config import preset, resolve
 from lgdgcn.data import synthetic_graph
 from lgdgcn.errors import LGDWarning
 from lgdgcn.metrics import edge_attribution
-from lgdgcn.train.population import Member
-from lgdgcn.train.trainer import Trainer
 from train.one_seed import train_seed
+from train.single import Member, trainer_of
 
 GRAPH = synthetic_graph(factors=3, nodes=200, classes=4, average_degree=20, seed=0)
 SIZES = {"factors": 3, "hidden_channels": 12, "epochs": 150}
@@ -55,7 +54,7 @@ def test_groups_are_those_of_the_training_nodes_alone():
     settings = resolve(preset("any", "lgdgcn", "ours", multi_label=True), SIZES)
 
     def start(graph):
-        return Trainer(graph, [Member(settings)]).new_model(0).classifier.start
+        return trainer_of(graph, [Member(settings)]).new_model(0).classifier.start
 
     other = GRAPH.clone()
     hidden = (~other.train_mask).nonzero().squeeze(1)
@@ -66,7 +65,7 @@ def test_groups_are_those_of_the_training_nodes_alone():
     split = GRAPH.clone()
     split.train_mask, split.val_mask = split.val_mask, split.train_mask
     split.y[GRAPH.train_mask] = torch.eye(12)[0]  # now validation nodes
-    trainer = Trainer([GRAPH, split], [Member(settings), Member(settings, 1)])
+    trainer = trainer_of([GRAPH, split], [Member(settings), Member(settings, 1)])
     for index, graph in enumerate((GRAPH, split)):
         assert torch.equal(trainer.model(index).classifier.start, start(graph))
 
@@ -86,7 +85,7 @@ def test_too_few_classes_are_said_once(changes, words):
     )
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always", LGDWarning)
-        trainer = Trainer(GRAPH, [Member(settings), Member(settings, 1)])
+        trainer = trainer_of(GRAPH, [Member(settings), Member(settings, 1)])
         trainer.train()
         trainer.model(0)
     assert len(seen) == (words is not None)

@@ -7,12 +7,11 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch_geometric.data import Data
 
 from lgdgcn.config import Settings
-from lgdgcn.train.population import Member
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task
-from lgdgcn.train.trainer import Trainer
 from literal.seeds import seeds
 from models.toy import toy_graph
+from train.single import Member, trainer_of
 
 Y = torch.tensor([-1, 2, 0, 1, 2])
 
@@ -134,7 +133,7 @@ def test_rare_ones_are_predicted_more_often(model, multi_label):
     likely = {}
     for weights in ("none", "balanced"):
         settings = Settings(class_weights=weights, epochs=40, hidden_channels=8, lr=0.05, k=3)
-        trainer = Trainer(data, [Member(settings)], model)
+        trainer = trainer_of(data, [Member(settings)], model)
         trainer.train()
         logits = trainer.model(0, "model").eval()(data.x, data.edge_index)
         column = 0 if multi_label else 1

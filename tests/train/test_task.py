@@ -1,7 +1,6 @@
 """Losses, the score that is fair to the labels, and predictions, against loops and scikit-learn."""
 
 import dataclasses
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,16 +20,16 @@ from lgdgcn.errors import InputError
 from lgdgcn.models import build
 from lgdgcn.models.population import stack
 from lgdgcn.runs.fit import fit
-from lgdgcn.train.population import Member
-from lgdgcn.train.scores import METRICS, label_cuts
+from lgdgcn.train.scores import METRICS
 from lgdgcn.train.targets import Targets
 from lgdgcn.train.task import Task, choose_metric
-from lgdgcn.train.trainer import Trainer, loss_terms
+from lgdgcn.train.trainer import loss_terms
 from literal import scores as literal
 from literal import voting
 from literal.seeds import seeds
 from models.toy import toy_graph
 from train.one_seed import train_seed
+from train.single import Member, trainer_of
 
 SEEDS = seeds(3)
 
@@ -103,26 +102,6 @@ def test_f1(seed, labels_per_node):
     assert (got["micro_f1"], got["macro_f1"]) == pytest.approx((micro, macro))
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize(
-    ("example", "task"),
-    [(single, Task(4, False)), (multi, Task(6, True)), (multi, Task(6, True, 2))],
-)
-def test_every_member_has_its_own_loss_and_score(example, task, shared):
-    logits, y, masks = zip(*(example(seed) for seed in SEEDS), strict=True)
-    if shared:
-        masks = masks[:1] * len(SEEDS)
-    targets = Targets.of([Data(y=y[0], part=mask) for mask in masks], "part")
-    score, loss = (
-        f(targets.pick(torch.stack(logits)), targets) for f in (task.selection_score, task.loss)
-    )
-    assert score.dtype == torch.float64
-    for member, (own, mask) in enumerate(zip(logits, masks, strict=True)):
-        scores = task.scores(own, y[0], mask)
-        assert score[member] == pytest.approx(scores[task.metric])
-        torch.testing.assert_close(loss[member], loss_of(task, own, y[0], mask))
-
-
 def test_the_epoch_is_chosen_by_a_score_that_no_threshold_stops():
     assert Task(6, True).metric == "average_precision"
     assert Task(6, True, 2).metric == "micro_f1"
@@ -140,15 +119,6 @@ def test_only_sets_of_different_sizes_have_a_threshold():
         assert task.tuned(logits, y, mask) is task
     untuned = Task(6, True).tuned(logits, y, mask & False)
     assert (untuned.threshold, untuned.label_thresholds) == (0.5, None)
-
-
-def test_labels_are_predicted_above_their_own_thresholds():
-    logits, y, mask = multi(0)
-    task = Task(6, True).tuned(logits, y, mask)
-    common, own = label_cuts(logits[mask], y[mask], mask[mask])
-    assert task.threshold == pytest.approx(float(common.sigmoid()))
-    assert torch.equal(task.predict(logits), logits > own)
-    assert len(set(task.label_thresholds)) > 1
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
@@ -307,7 +277,7 @@ def test_the_default_follows_the_labels(y, metric, reason):
 def test_sets_of_labels_have_no_accuracy(metric):
     data = toy_graph(multi_label=True)
     with pytest.raises(InputError, match=f"metric is '{metric}', which sets of labels do not"):
-        Trainer(data, [Member(Settings(metric=metric))], "mlp")
+        trainer_of(data, [Member(Settings(metric=metric))], "mlp")
 
 
 def members(classes, different):
@@ -421,7 +391,7 @@ def test_the_epoch_that_is_kept_has_the_best_score(metric, multi_label):
     if multi_label:
         data.y[::2, 5] = 1  # label sets of different sizes
     settings = Settings(metric=metric, hidden_channels=8, epochs=12)
-    trainer = Trainer(data, [Member(settings)], "mlp")
+    trainer = trainer_of(data, [Member(settings)], "mlp")
     seen = []
     trainer.train(lambda report: seen.append(report.metrics[f"val_{metric}"]))
     assert trainer.states[0].best_score == max(seen)
@@ -445,16 +415,3 @@ def test_all_seeds_have_the_score_of_the_first(tmp_path):
 SETTINGS = Settings(
     hidden_channels=32, epochs=400, patience=20, lr=0.005, weight_decay=0.0, dropout=0.0
 )
-
-
-def test_a_threshold_for_every_label_pays():
-    """Labels are ranked equally well, but the probabilities of the rarer ones are too low."""
-    torch.manual_seed(0)
-    y = (torch.rand(2000, 10) < 0.2).float()
-    logits = 2 * y + torch.randn(2000, 10) - torch.arange(10)
-    tuned_on = torch.arange(2000) < 1000
-    task = Task(10, True).tuned(logits, y, tuned_on)
-    found = task.scores(logits, y, ~tuned_on)
-    common = replace(task, label_thresholds=None).scores(logits, y, ~tuned_on)
-    for name in ("micro_f1", "macro_f1"):
-        assert found[name] > common[name] + 0.1

@@ -7,10 +7,10 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import CheckpointError, LGDWarning
-from lgdgcn.train.population import Member, with_weights
-from lgdgcn.train.trainer import Trainer
+from lgdgcn.train.population import with_weights
 from models.toy import toy_graph
 from train.one_seed import train_seed
+from train.single import Member, trainer_of
 
 BASE = {
     "variant": "ours", "encoder_channels": 8, "hops": 3, "views": 3, "factors": 2,
@@ -65,7 +65,7 @@ def test_a_graph_that_was_not_trained_on_has_its_own_structure():
 
 def test_the_structure_is_found_anew_every_so_many_epochs():
     data = toy_graph()
-    trainer = Trainer(data, [Member(settings_of({"structure": "both"}), 0)])
+    trainer = trainer_of(data, [Member(settings_of({"structure": "both"}), 0)])
     seen = []
     for _ in range(5):
         trainer.epoch()
@@ -78,7 +78,7 @@ def test_settings_of_the_propagation_without_it_are_named():
     for changes in ({"hops": 2}, {"views": 2}, {"structure": "local"}):
         settings = Settings(variant="ours", hidden_channels=16, k=2, **changes)
         with pytest.warns(LGDWarning, match="not used without encoder_channels"):
-            Trainer(toy_graph(), [Member(settings, 0)])
+            trainer_of(toy_graph(), [Member(settings, 0)])
 
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # there it is recorded
@@ -88,7 +88,7 @@ ALL = {"consistency_warmup": 4, "confidence": 0.4, "weight_average": 0.7}
 
 
 def trained(members, model="lgdgcn", data=None, **options):
-    trainer, reports = Trainer(data or toy_graph(), members, model, **options), []
+    trainer, reports = trainer_of(data or toy_graph(), members, model, **options), []
     trainer.train(reports.append)
     return trainer, reports
 
@@ -113,7 +113,7 @@ def test_the_weight_of_agreement_grows_over_the_first_epochs():
 def test_evaluated_and_kept_is_the_average_of_all_steps(kind):
     data, decay = toy_graph(dtype=torch.float64), 0.7
     settings = settings_of(kind, lr=0.02, weight_average=decay)
-    trainer = Trainer(data, [Member(settings, 1)], model_of(kind))
+    trainer = trainer_of(data, [Member(settings, 1)], model_of(kind))
     means = trainer.state(0).weights("average")
     for step in range(1, settings.epochs + 1):
         (report,) = trainer.epoch()
@@ -134,7 +134,7 @@ def test_evaluated_and_kept_is_the_average_of_all_steps(kind):
 
 def test_nothing_moves_in_memory():
     settings = settings_of({}, **ALL)
-    trainer = Trainer(toy_graph().to(DEVICE), [Member(settings, 0), Member(settings, 1)])
+    trainer = trainer_of(toy_graph().to(DEVICE), [Member(settings, 0), Member(settings, 1)])
 
     def places():
         now = trainer.population
@@ -147,7 +147,7 @@ def test_nothing_moves_in_memory():
 
 
 def test_an_error_inside_leaves_the_parameters_as_they_were():
-    trainer = Trainer(toy_graph(), [Member(settings_of({}, **ALL), 0)])
+    trainer = trainer_of(toy_graph(), [Member(settings_of({}, **ALL), 0)])
     trainer.steps()
     before = trainer.state(0).tensors
     with pytest.raises(ValueError, match="spoiled"), trainer.population.averaged():
@@ -157,7 +157,7 @@ def test_an_error_inside_leaves_the_parameters_as_they_were():
 
 def test_only_members_with_an_average_have_one():
     members = [Member(settings_of({}, weight_average=decay, epochs=4), 0) for decay in (0.0, 0.9)]
-    trainer = Trainer(toy_graph(), members)
+    trainer = trainer_of(toy_graph(), members)
     trainer.epoch()
     assert trainer.state(0).weights("average") == {}
     assert trainer.state(1).weights("average").keys() == trainer.population.parameters().keys()
@@ -168,9 +168,9 @@ def test_only_members_with_an_average_have_one():
 @pytest.mark.parametrize("decay", [0.0, 0.9])
 def test_an_average_of_another_run(decay):
     member = Member(settings_of({}, weight_average=0.9 - decay), 0)
-    first = Trainer(toy_graph(), [member])
+    first = trainer_of(toy_graph(), [member])
     first.epoch()
     other = Member(settings_of({}, weight_average=decay), 0)
     words = "average weights of another model: .* is " + ("missing" if decay else "unknown")
     with pytest.raises(CheckpointError, match=words):
-        Trainer(toy_graph(), [other], states=[first.state(0)])
+        trainer_of(toy_graph(), [other], states=[first.state(0)])

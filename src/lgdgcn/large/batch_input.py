@@ -60,8 +60,6 @@ class BatchSource:
     """What batches are read from, for networks that differ in the structure they have found.
 
     Args:
-        graph: The graph.
-        settings: Those of all networks.
         device: Where batches are computed; they are read there, too, if the graph fits.
 
     Raises:

@@ -37,7 +37,6 @@ class UnitTable:
 
     Attributes:
         graph: The graph, as the network reads it.
-        network: The network.
         units: The units of the last layer ``[N, M * d]``, in memory or in a mapped file.
         lift: How much an agreement of two nodes in each factor speaks for it ``[M]``.
     """

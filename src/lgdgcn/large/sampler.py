@@ -59,8 +59,6 @@ class NeighbourLoader(Loader):
 
     Args:
         graph: A canonical graph that :func:`~lgdgcn.large.rows.prepared_rows` made.
-        settings: Those of the training.
-        device: Where batches are computed.
 
     Attributes:
         order: Which nodes a part of a step has.
@@ -307,9 +305,6 @@ class EpochOrder:
     """Which nodes every part of a step has, in an order that only seed and epoch decide.
 
     Attributes:
-        nodes: Number of nodes N.
-        train: Number of training nodes.
-        batch_size: Most nodes of a step.
         parts: Parts of a step, which may be computed on different devices.
 
     Raises:

@@ -48,8 +48,6 @@ class FinishedRun:
     """What ``lgdgcn train`` has left behind.
 
     Attributes:
-        files: Where its files lie.
-        source: The graph it was trained on.
         trained: The model of the seed that did best on validation.
     """
 

@@ -162,8 +162,8 @@ class _Follower:
         """See :data:`lgdgcn.training.OnEpoch`."""
         # asked once: a later signal ends the next epoch; ranks stop together
         stopping = Ranks.current().agree(bool(self.stop))
-        diverged = {epoch.training.seed for epoch in epochs if epoch.diverged is not None}
-        sound = [epoch for epoch in epochs if epoch.diverged is None]
+        diverged = {epoch.training.seed for epoch in epochs if epoch.state.diverged is not None}
+        sound = [epoch for epoch in epochs if epoch.state.diverged is None]
         if self.run is not None:
             self._log(self.run, sound)
         for epoch in sound:

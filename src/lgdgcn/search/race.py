@@ -205,10 +205,10 @@ def _train(
         failed: list[Training] = []
         for epoch in epochs:
             one, number = owners[epoch.training]
-            if epoch.diverged is None:
+            if epoch.state.diverged is None:
                 one.logs[number][epoch.state.epoch - 1 :] = [epoch.metrics]
             else:  # the candidate's other trainings need not go on
-                one.failure = epoch.diverged
+                one.failure = epoch.state.diverged
                 failed += one.trainings
         given_up = list(on_epoch(epochs) or ())
         if time.monotonic() > end and may_end():

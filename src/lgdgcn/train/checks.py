@@ -158,10 +158,6 @@ def usage_warning(trained: TrainedModel, output: NodeOutput) -> str | None:
     A factor that no label owns is unused if it takes under 1 % of the edges. It has collapsed if
     its nodes nearly all share one class: the effective number of classes is below 1.5.
 
-    Args:
-        trained: A model.
-        output: What its network says of a graph.
-
     Returns:
         The sentence; ``None`` where all factors are needed, or where none is free.
     """
@@ -250,9 +246,7 @@ class Scored(NamedTuple):
     """A model's scores of a graph, with the split that it was trained on.
 
     Attributes:
-        task: What it predicts.
         logits: Its scores of all nodes ``[N, C]``, on the CPU.
-        graph: The graph.
     """
 
     task: Task

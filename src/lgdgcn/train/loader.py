@@ -54,7 +54,6 @@ class Loader(ABC):
 
     Attributes:
         graphs: A prepared graph for each member, or one for all.
-        device: Where batches are computed.
         dtype: Type of the features, and of the weights.
         num_features: How many features a node has.
         num_steps: Steps of an epoch.

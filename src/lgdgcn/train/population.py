@@ -1,28 +1,27 @@
 """A population: many trainings of one architecture, every tensor with a leading axis of members."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from lgdgcn import kernels
 from lgdgcn.config import LOSS_WEIGHTS, PER_MEMBER_SETTINGS, Settings
-from lgdgcn.errors import InputError
 from lgdgcn.models import NodeModel
 from lgdgcn.models.population import single_names, stack
 from lgdgcn.tensor_file import check_like
 
 __all__ = [
-    "EpochReport",
-    "Member",
+    "Epoch",
     "Population",
     "PopulationAdam",
     "TrainState",
-    "check_alike",
+    "Training",
     "with_weights",
 ]
 
@@ -30,31 +29,18 @@ _LARGEST_INTEGER = torch.iinfo(torch.int64).max
 _HIGHEST_DROPOUT = 1 - 2**-24  # in float32 the next number is 1, which would drop everything
 
 
-@dataclass(frozen=True)
-class Member:
-    """One training of a population: its settings and the seed of its weights and dropout."""
-
-    settings: Settings
-    seed: int = 0
-
-
 @dataclass
 class TrainState:
     """Where a training stands, enough to go on with it.
 
     Attributes:
-        epoch: Epochs trained.
-        best_epoch: The epoch whose weights are kept.
-        best_score: Its validation score.
-        best_loss: Its validation loss.
-        seconds: Time taken.
         lowest_score: The lowest validation score of all epochs; this and the two losses are
             ``None`` before the first one.
         first_loss: Classification loss of the first epoch.
         last_loss: Classification loss of the last epoch.
         tensors: ``model.*`` and ``best.*`` (weights), ``mean.*`` and ``square.*`` (of Adam), with
             the setting ``weight_average`` also ``average.*``.
-        diverged: Whether a loss was not finite.
+        diverged: The first loss that was not finite as a sentence, if any.
         retired: Whether it was given up, see :meth:`lgdgcn.train.trainer.Trainer.retire`.
     """
 
@@ -67,14 +53,14 @@ class TrainState:
     first_loss: float | None = None
     last_loss: float | None = None
     tensors: dict[str, Tensor] = field(default_factory=dict, repr=False)
-    diverged: bool = False
+    diverged: str | None = None
     retired: bool = False
 
     def is_finished(self, settings: Settings) -> bool:
         """Whether there is nothing left to train: epochs or patience used up, or given up."""
         waited = self.epoch - self.best_epoch
         done = self.epoch >= settings.epochs or waited >= settings.patience
-        return self.diverged or self.retired or done
+        return self.diverged is not None or self.retired or done
 
     def weights(self, name: str) -> dict[str, Tensor]:
         """The tensors of a group such as ``"model"`` under their own names; none if new."""
@@ -87,36 +73,61 @@ class TrainState:
         return {key: value for key, value in vars(self).items() if key not in skipped}
 
 
+@dataclass(eq=False)
+class Training:
+    """One training that is wanted: what, on which graph, and where it stands.
+
+    Attributes:
+        model: A key of :data:`lgdgcn.models.MODELS`.
+        state: Where it stands; ``None`` if it is new. Who saves a state keeps it here, too: from
+            there a training begins again if memory runs out.
+        group: Trainings of one group are never parted, such as the seeds of a trial.
+    """
+
+    model: str
+    settings: Settings
+    seed: int
+    graph: Data = field(repr=False)
+    state: TrainState | None = field(default=None, repr=False)
+    group: Hashable = None
+
+    @property
+    def architecture(self) -> tuple[str, str]:
+        """What trainings have in common that can be made in one pass."""
+        return self.model, repr(self.settings.architecture)
+
+
 @dataclass(frozen=True)
-class EpochReport:
+class Epoch:
     """One epoch of one training.
 
     Attributes:
-        index: Of the training among those of its pass.
+        index: Its number among those of its pass.
         metrics: Epoch, losses and validation scores by name.
         state: Where the training stands now, without tensors.
-        finished: Whether this was its last epoch.
-        diverged: The first non-finite loss as a sentence, if any.
+        snapshot: Returns where the training stands with its tensors, to be saved.
     """
 
+    training: Training
     index: int
     metrics: dict[str, float | None]
     state: TrainState
-    finished: bool
-    diverged: str | None
+    snapshot: Callable[[], TrainState] = field(repr=False)
+
+    @property
+    def finished(self) -> bool:
+        """Whether this was its last epoch."""
+        return self.state.is_finished(self.training.settings)
 
 
 class Population:
     """All that training changes, in tensors with a leading axis of R members.
 
     Args:
-        members: Settings and seeds.
         models: Each member's new model; it is given the weights of its state.
-        states: Where each member stands.
         steps: Steps of the optimizer in an epoch.
 
     Attributes:
-        members: Settings and seeds.
         settings: The numbers in which members may differ, and ``seed``, ``[R]`` each.
         network: The models in one, see :func:`lgdgcn.models.population.stack`.
         optimizer: Adam with each member's rate and decay.
@@ -132,7 +143,7 @@ class Population:
 
     def __init__(
         self,
-        members: Sequence[Member],
+        members: Sequence[Training],
         models: Sequence[NodeModel],
         states: Sequence[TrainState],
         steps: int = 1,
@@ -243,14 +254,6 @@ class Population:
         }
 
 
-def check_alike(members: Sequence[Member]) -> None:
-    """Refuse members that cannot be trained in one pass."""
-    shared = [member.settings.architecture for member in members]
-    if any(other != shared[0] for other in shared):
-        differing = [key for key in shared[0] if len({str(own[key]) for own in shared}) > 1]
-        raise InputError(f"members of a population may not differ in {', '.join(differing)}")
-
-
 def with_weights(model: NodeModel, state: TrainState, name: str) -> NodeModel:
     """Give a single model a member's weights, ``"model"`` (present ones) or ``"best"``."""
     check_like(state.weights(name), model.state_dict(), f"{name} weights")
@@ -258,7 +261,7 @@ def with_weights(model: NodeModel, state: TrainState, name: str) -> NodeModel:
     return model
 
 
-def _per_member(members: Sequence[Member], device: torch.device) -> dict[str, Tensor]:
+def _per_member(members: Sequence[Training], device: torch.device) -> dict[str, Tensor]:
     """Return the settings in which members may differ, ``[R]`` each: float32 or int64."""
     own: dict[str, Tensor] = {}
     for name in PER_MEMBER_SETTINGS:

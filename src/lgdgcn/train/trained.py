@@ -39,7 +39,6 @@ class TrainedModel:
         name: Key of the model in :data:`lgdgcn.models.MODELS`.
         model: The network with its best weights.
         settings: Hyper-parameters it was trained with.
-        task: What it predicts.
         classes: Original class or label names, by output.
         in_channels: Number of features it expects.
         feature_names: Their names, where the graph it was trained on has them.

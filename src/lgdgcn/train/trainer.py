@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.models import NodeModel, NodeOutput, build
@@ -24,11 +24,10 @@ from lgdgcn.runtime import set_seed
 from lgdgcn.train.cuda_graph import CudaGraphRunner
 from lgdgcn.train.loader import Batch, Loader, WholeGraph
 from lgdgcn.train.population import (
-    EpochReport,
-    Member,
+    Epoch,
     Population,
+    Training,
     TrainState,
-    check_alike,
     with_weights,
 )
 from lgdgcn.train.ranks import Ranks
@@ -45,12 +44,10 @@ class Trainer:
     """Trains models of one architecture on one graph.
 
     Args:
-        graphs: A canonical graph for each member, on the device it is trained on, or one for all
-            (see :class:`~lgdgcn.train.loader.WholeGraph`); or a loader of batches.
-        members: Settings and seeds; settings may differ in
+        trainings: What is wanted; settings may differ in
             :data:`~lgdgcn.config.PER_MEMBER_SETTINGS` only.
-        model_name: A key of :data:`lgdgcn.models.MODELS`.
-        states: Where each member stands; ``None`` if it is new.
+        loader: What is computed on; by default their graphs, on the device that they are on, see
+            :class:`~lgdgcn.train.loader.WholeGraph`.
     """
 
     indices: list[int]  # of the members that are still trained
@@ -59,31 +56,23 @@ class Trainer:
     _columns: list[str]  # names of the numbers that an epoch returns
     _is_first_epoch: bool
 
-    def __init__(
-        self,
-        graphs: Data | Sequence[Data] | Loader,
-        members: Sequence[Member],
-        model_name: str = "lgdgcn",
-        states: Sequence[TrainState | None] | None = None,
-    ) -> None:
-        self.loader = graphs if isinstance(graphs, Loader) else WholeGraph(graphs)
-        self.members, self.model_name = list(members), model_name
-        count, own = len(self.members), self.loader.graphs
+    def __init__(self, trainings: Sequence[Training], loader: Loader | None = None) -> None:
+        self.trainings = list(trainings)
+        if len({one.architecture for one in self.trainings}) > 1:
+            raise InputError("trainings of one pass differ in more than their rates and weights")
+        self.loader = loader or WholeGraph([one.graph for one in self.trainings])
+        count, own = len(self.trainings), self.loader.graphs
         self.graphs = own * count if len(own) == 1 else own
-        states = [None] * count if states is None else states
-        for what, given in (("graphs", self.graphs), ("states", states)):
-            if len(given) != count:
-                raise InputError(f"{len(given)} {what} for {count} members; give one for each")
-        check_alike(self.members)
         self.tasks = [
-            Task.of(graph, member.settings.metric)
-            for graph, member in zip(self.graphs, self.members, strict=True)
+            Task.of(graph, one.settings.metric)
+            for graph, one in zip(self.graphs, self.trainings, strict=True)
         ]
-        read = [Ranks.current().from_first(state) for state in states]  # by the first rank alone
+        read = [Ranks.current().from_first(one.state) for one in self.trainings]  # by one rank
         self.states = [TrainState() if state is None else replace(state) for state in read]
         self._has_validation = [bool(graph.val_mask.any()) for graph in self.graphs]
-        indices = [i for i in range(count) if not self._is_finished(i)]
-        self.loader.check([self.members[i].settings for i in indices], model_name)
+        indices = [i for i in range(count) if not self.is_finished(i)]
+        unfinished = [self.trainings[i].settings for i in indices]
+        self.loader.check(unfinished, self.trainings[0].model)
         self._build(indices)
         for concern in self.network.concerns() if self.indices else ():
             warnings.warn(concern, LGDWarning, stacklevel=2)
@@ -93,13 +82,13 @@ class Trainer:
         """Whether every member is."""
         return not self.indices
 
-    def train(self, on_report: Callable[[EpochReport], None] = lambda report: None) -> None:
+    def train(self, on_report: Callable[[Epoch], None] = lambda report: None) -> None:
         """Train to the end; ``on_report`` sees every member's epochs and may raise to stop."""
         while not self.finished:
             for report in self.epoch():
                 on_report(report)
 
-    def epoch(self) -> list[EpochReport]:
+    def epoch(self) -> list[Epoch]:
         """Train all unfinished members for one epoch (several on a GPU), and report each."""
         start = time.perf_counter()
         host_reads = self._runner.run(self._epochs_to_refresh())
@@ -216,7 +205,7 @@ class Trainer:
         """Let the network change what depends on the whole graph, where it is time."""
         every = self.network.refresh_every
         due = [
-            bool(every) and self.states[i].epoch % every == 0 and not self._is_finished(i)
+            bool(every) and self.states[i].epoch % every == 0 and not self.is_finished(i)
             for i in self.indices
         ]
         if any(due):
@@ -226,14 +215,14 @@ class Trainer:
 
     # What the host makes of it
 
-    def _reports(self, rows: Tensor, seconds: float) -> Iterator[EpochReport]:
+    def _reports(self, rows: Tensor, seconds: float) -> Iterator[Epoch]:
         for index, values in zip(self.indices, rows.tolist(), strict=True):
             state = self.states[index]
             row = dict(zip(self._columns, values, strict=True))
             if row["active"] and not (state.diverged or state.retired):
                 yield self._report(index, row, seconds)
 
-    def _report(self, index: int, row: dict[str, float], seconds: float) -> EpochReport:
+    def _report(self, index: int, row: dict[str, float], seconds: float) -> Epoch:
         """Report a member's epoch and move its state on; a diverged one stays where it was."""
         validated = self._has_validation[index]
         losses = {name: row[name] for name in self._columns[: self._columns.index("val_loss")]}
@@ -254,7 +243,7 @@ class Trainer:
                 first_loss=losses["classification"] if first else state.first_loss,
                 last_loss=losses["classification"],
             )
-        self.states[index] = replace(state, diverged=error is not None)
+        self.states[index] = replace(state, diverged=error)
         metrics = {
             "epoch": epoch,
             **losses,
@@ -262,7 +251,7 @@ class Trainer:
             f"val_{self.tasks[index].metric}": row["val_score"] if validated else None,
         }
         now = replace(self.states[index], tensors={})
-        return EpochReport(index, metrics, now, self._is_finished(index), error)
+        return Epoch(self.trainings[index], index, metrics, now, partial(self.state, index))
 
     # Members brought together, and released
 
@@ -271,7 +260,7 @@ class Trainer:
         self.indices = indices
         if not indices:
             return
-        members, states = [self.members[i] for i in indices], [self.states[i] for i in indices]
+        members, states = [self.trainings[i] for i in indices], [self.states[i] for i in indices]
         graphs, tasks = [self.graphs[i] for i in indices], [self.tasks[i] for i in indices]
         models = [self.new_model(i) for i in indices]
         self.population = Population(members, models, states, self.loader.num_steps)
@@ -286,7 +275,7 @@ class Trainer:
 
     def _release_finished(self) -> None:
         """Drop finished members; on a GPU only if they are many, for that means recording anew."""
-        going = [index for index in self.indices if not self._is_finished(index)]
+        going = [index for index in self.indices if not self.is_finished(index)]
         done, is_cuda = len(self.indices) - len(going), self.loader.device.type == "cuda"
         if done and (not is_cuda or not going or 4 * done >= len(self.indices)):
             for index in self.indices:
@@ -295,18 +284,19 @@ class Trainer:
 
     def new_model(self, index: int) -> NodeModel:
         """Return a member's model as its seed draws it, on the device of its graph."""
-        member, graph, loader = self.members[index], self.graphs[index], self.loader
+        member, graph, loader = self.trainings[index], self.graphs[index], self.loader
         outputs, is_set = self.tasks[index].outputs, graph.y.dim() == 2
         set_seed(member.seed)
         settings = member.settings.as_dict()
-        model = build(
-            self.model_name, settings, loader.num_features, outputs, multi_label=is_set
-        ).to(loader.device, loader.dtype)
+        model = build(member.model, settings, loader.num_features, outputs, multi_label=is_set).to(
+            loader.device, loader.dtype
+        )
         loader.prepare(model, graph, outputs, is_new=self.states[index].epoch == 0)
         return model
 
-    def _is_finished(self, index: int) -> bool:
-        return self.states[index].is_finished(self.members[index].settings)
+    def is_finished(self, index: int) -> bool:
+        """Whether a member is."""
+        return self.states[index].is_finished(self.trainings[index].settings)
 
 
 def loss_terms(
