@@ -23,15 +23,9 @@ __all__ = [
 ]
 
 COPIES = 5  # of every weight: itself, its gradient, Adam's two averages, the best so far
-SMALLEST: dict[str, dict[str, Any]] = {  # what the memory depends on, as small as it goes
-    "hidden_channels": {"hidden_channels": 1, "factors": 1},
-    "num_layers": {"num_layers": 1},
-    "k": {"k": 1},
-    "heads": {"heads": 1},
-    "kernel_size": {"kernel_size": 1},
-    "propagation": {"propagation": 1},
-    "views": {"views": 1},
-}
+_LEAST: dict[str, Any] = dict.fromkeys(  # of what the memory depends on
+    ("hidden_channels", "num_layers", "k", "heads", "kernel_size", "propagation", "views"), 1
+)
 
 
 class TooLargeError(InputError, torch.OutOfMemoryError):
@@ -65,8 +59,9 @@ def check_memory(
         return len(settings) * _bytes(data, one, model, outputs, features, share)
 
     def way_out() -> str:
-        smaller = {name: size(replace(most, **least)) for name, least in SMALLEST.items()}
-        name = min(smaller, key=lambda one: smaller[one])
+        one = replace(most, factors=1)
+        smaller = {name: size(replace(one, **{name: least})) for name, least in _LEAST.items()}
+        name = min(smaller, key=lambda name: smaller[name])
         if size(most, 1) < smaller[name]:
             return f"use fewer features (now {features})"
         return f"lower {name} (now {getattr(most, name)})"
@@ -116,11 +111,6 @@ def _bytes(
     return float(data.x.element_size()) * floats
 
 
-def _edges(data: Data) -> int:
-    """Number of edges, both directions counted; a mapped graph has rows instead of a list."""
-    return int(data.rows.num_edges if data.edge_index is None else data.edge_index.size(1))
-
-
 def _weights(model: str, settings: Settings, features: int, outputs: int) -> float:
     """Number of weights, counted on a model that has no memory of its own."""
     if model == "monet":  # whose layers take memory even so
@@ -146,7 +136,9 @@ def _propagation(data: Data, settings: Settings, model: str) -> float:
 
 def _activations(data: Data, settings: Settings, model: str, outputs: int) -> float:
     """Number of values that a step keeps of nodes and edges, as measured on a CPU, roughly."""
-    nodes, edges = int(data.x.size(0)), _edges(data)
+    nodes = int(data.x.size(0))
+    # a mapped graph has rows instead of a list of edges
+    edges = int(data.rows.num_edges if data.edge_index is None else data.edge_index.size(1))
     front = _propagation(data, settings, model)
     if model == "grand":
         return front + 5 * settings.views * nodes * outputs
