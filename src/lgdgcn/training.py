@@ -18,11 +18,12 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.scaling import suited_scaling
 from lgdgcn.errors import DivergedError, InputError, LGDError
+from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.rows import prepared_rows
 from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.train.loader import Loader, WholeGraph
-from lgdgcn.train.memory import is_out_of_memory, members_at_once, out_of_memory
+from lgdgcn.train.memory import check_memory, is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.population import Epoch, Training, TrainState
 from lgdgcn.train.prepared import prepared_alike
 from lgdgcn.train.task import Task
@@ -132,11 +133,20 @@ def _train(batch: Sequence[Training], device: torch.device, on_epoch: OnEpoch) -
 
 
 def loader(trainings: Sequence[Training], device: torch.device) -> Loader:
-    """What these trainings, all of one architecture, compute on: batches, or the whole graph."""
-    settings, graphs = trainings[0].settings, [one.graph for one in trainings]
-    if not settings.batch_size:
-        return WholeGraph(prepared_alike(graphs, settings, device))
-    return NeighbourLoader(prepared_rows(graphs[0], settings), settings, device)
+    """What these trainings, all of one architecture, compute on: batches, or the whole graph.
+
+    Raises:
+        InputError: They cannot be trained in batches, or do not fit into memory at once.
+    """
+    first, graphs = trainings[0], [one.graph for one in trainings]
+    settings = first.settings
+    if settings.batch_size:
+        check_batchable(settings, first.model)
+        return NeighbourLoader(prepared_rows(graphs[0], settings), settings, device)
+    ready = prepared_alike(graphs, settings, device)
+    left = [one for one in trainings if not (one.state or TrainState()).is_finished(one.settings)]
+    check_memory(ready[0], [one.settings for one in left], first.model, device)
+    return WholeGraph(ready)
 
 
 def _result(one: Training, trainer: Trainer, index: int) -> Result:

@@ -9,8 +9,8 @@ from lgdgcn.config import MODEL_NAMES, Settings, model_and_variant
 from lgdgcn.errors import InputError
 from lgdgcn.models import build
 from lgdgcn.train import memory
+from lgdgcn.training import Training, loader
 from models.toy import toy_graph
-from train.single import Member, trainer_of
 
 CPU = torch.device("cpu")
 SETTINGS = Settings(factors=2, hidden_channels=8, num_layers=3, heads=2, k=3, epochs=2)
@@ -42,7 +42,7 @@ def test_many_models_at_once_are_too_large_for_less_memory(monkeypatch):
     monkeypatch.setattr("lgdgcn.runtime.available_memory", lambda device=None: 10**6)
     memory.check_memory(toy_graph(), [settings], "lgdgcn", CPU)
     with pytest.raises(torch.OutOfMemoryError, match="training 64 models at once of LGD-GCN"):
-        trainer_of(toy_graph(), [Member(settings, seed) for seed in range(64)])
+        loader([Training("lgdgcn", settings, seed, toy_graph()) for seed in range(64)], CPU)
 
 
 def test_finished_members_take_none(monkeypatch):

@@ -27,7 +27,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.labels import class_sizes, label_pieces
 from lgdgcn.data.node_arrays import node_array, nodes_of
 from lgdgcn.errors import InputError
-from lgdgcn.large.batch_input import BatchSource, check_batchable
+from lgdgcn.large.batch_input import BatchSource
 from lgdgcn.large.batches import BatchSampler, Sampled, key_of
 from lgdgcn.large.inference import SCORED, unit_table
 from lgdgcn.large.rows import GraphRows
@@ -75,11 +75,6 @@ class NeighbourLoader(Loader):
         nodes, labelled = self.rows.num_nodes, len(self.train_nodes)
         self.order = EpochOrder(nodes, labelled, settings.batch_size, settings.batch_parts)
         self.num_steps = self.order.steps
-
-    def check(self, settings: Sequence[Settings], model: str) -> None:
-        """Refuse other models than ours; a batch is as large as the settings say."""
-        for one in settings:
-            check_batchable(one, model)
 
     def prepare(self, model: NodeModel, graph: Data, outputs: int, *, is_new: bool) -> None:
         """Show a model how often labels meet and, if it is new, the spread of features."""

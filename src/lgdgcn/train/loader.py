@@ -9,13 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings
 from lgdgcn.errors import InputError
 from lgdgcn.kernels.dispatch import is_recordable
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.nn import Disentangled
 from lgdgcn.nn.subgraph import Subgraph
-from lgdgcn.train.memory import check_memory
 from lgdgcn.train.population import Population
 from lgdgcn.train.prepared import attach_edge_weights
 from lgdgcn.train.targets import Targets
@@ -71,10 +69,6 @@ class Loader(ABC):
     is_whole: bool
     is_recorded: bool = False
     validated: Tensor
-
-    @abstractmethod
-    def check(self, settings: Sequence[Settings], model: str) -> None:
-        """Refuse what cannot be trained on such batches, or cannot fit into memory."""
 
     @abstractmethod
     def prepare(self, model: NodeModel, graph: Data, outputs: int, *, is_new: bool) -> None:
@@ -151,10 +145,6 @@ class WholeGraph(Loader):
             attach_edge_weights(graph)
         self.x, self.edge_index = self.graphs[0].x, self.graphs[0].edge_index
         self.device, self.dtype, self.num_features = self.x.device, self.x.dtype, self.x.size(1)
-
-    def check(self, settings: Sequence[Settings], model: str) -> None:
-        """Refuse members that cannot fit into memory at once."""
-        check_memory(self.graphs[0], settings, model, self.device)
 
     def prepare(self, model: NodeModel, graph: Data, outputs: int, *, is_new: bool) -> None:
         """Show a model the label sets of the training nodes, all features and edges."""

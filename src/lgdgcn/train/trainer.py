@@ -71,8 +71,6 @@ class Trainer:
         self.states = [TrainState() if state is None else replace(state) for state in read]
         self._has_validation = [bool(graph.val_mask.any()) for graph in self.graphs]
         indices = [i for i in range(count) if not self.is_finished(i)]
-        unfinished = [self.trainings[i].settings for i in indices]
-        self.loader.check(unfinished, self.trainings[0].model)
         self._build(indices)
         for concern in self.network.concerns() if self.indices else ():
             warnings.warn(concern, LGDWarning, stacklevel=2)
