@@ -12,11 +12,11 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from faithfulness import DeletionCurve, faithfulness
 from matplotlib.figure import Figure
 
-from lgdgcn.metrics.faithfulness import DeletionCurve, faithfulness
 from lgdgcn.plots import COLORS, save_figure
-from lgdgcn.reasons.explain import Explainer
+from lgdgcn.reasons import Explanation
 from lgdgcn.reproduce.figures import STYLE
 from lgdgcn.runs.finished import FinishedRun, open_run
 
@@ -32,13 +32,12 @@ def main() -> None:
     curves = {}
     for folder in given.runs:
         run: FinishedRun = open_run(folder, "auto")
-        explainer = Explainer(run.trained, run.data)
+        explanation = Explanation.of_factors(run.trained, run.data)
         name = f"{run.source.name}, {run.trained.settings.variant}"
-        winner = explainer.factors.argmax(1)
-        shares = np.bincount(winner, minlength=explainer.factors.shape[1]) / max(len(winner), 1)
+        shares = [one.share for one in explanation.descriptions]
         print(f"{name}: shares of the edges by factor {np.round(shares, 3).tolist()}")
         curves[name] = faithfulness(
-            explainer, count=given.nodes, most=given.most, draws=given.draws
+            explanation, count=given.nodes, most=given.most, draws=given.draws
         )
         if not curves[name].nodes.any():
             print(f"{name}: no node that was drawn has an edge of the factor named for it")

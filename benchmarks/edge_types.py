@@ -20,10 +20,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from typed_graphs import GRAPHS, Typed
 
-from lgdgcn.metrics.edge_types import edge_type_scores
 from lgdgcn.reasons import controls, fit_edges, references
 from lgdgcn.reasons.controls import Method
 from lgdgcn.reasons.edges import Edges
+from lgdgcn.reasons.scores import edge_type_scores
 from lgdgcn.reasons.shown import shown_types
 
 SLOW = 20_000  # pairs above which references that take minutes are left out
@@ -62,8 +62,8 @@ def ours(data: Data, shown: Tensor, seed: int, chosen: bool = False) -> tuple[An
     elif not chosen:
         more["num_factors"] = shown.size(1)
     found = fit_edges(data.edge_index, data.num_nodes, seed=seed, **more)
-    told = {"cliques": found.curve.cliques, "count": found.curve.num_factors}
-    return Edges.of_graph(data).once(found.probability), told
+    choice = found.about["choice"]
+    return found.probability, {"cliques": choice["cliques"], "count": choice["num_factors"]}
 
 
 def score(data: Data, level: str, seed: int, method: str, run: Callable[..., Any]) -> dict:

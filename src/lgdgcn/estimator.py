@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, f1_score
-from torch import Tensor
+from torch import Tensor, from_numpy
 from torch_geometric.data import Data
 
 from lgdgcn import tensor_file
@@ -447,8 +447,9 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
         Rows follow the graph's own ``edge_index`` as it was given; self loops are NaN.
         """
-        probability = self._edge_reasons.probability
-        return edge_rows(self._graph, probability, self._given_edges).numpy()
+        reasons = self._edge_reasons
+        probability = reasons.edges.both(reasons.probability)
+        return edge_rows(self._graph, from_numpy(probability), self._given_edges).numpy()
 
     @property
     def _edge_reasons(self) -> "EdgeReasons":
@@ -462,7 +463,8 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
                 known.y = graph.y.where(graph.train_mask | graph.val_mask, -1)
             reasons = fit_graph(known, seed=int(self.random_state))
             types = known_types(graph)
-            self._reasons = reasons if types is None else reasons.with_known(types)
+            known_of = None if types is None else reasons.edges.once(types)
+            self._reasons = reasons if known_of is None else reasons.with_known(known_of)
         return self._reasons
 
     def measure(self, data: Data | None = None) -> "list[Row]":
@@ -476,14 +478,14 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         """Write one HTML page to walk through the graph, the fitted one or another."""
         from lgdgcn.explorer.page import to_page
         from lgdgcn.explorer.payload import check_size, payload
+        from lgdgcn.reasons import Explanation
 
         with said_to_caller():
             target, graph = check_target(Path(path)), self._labelled(data)
-            check_size(self._trained, graph)
+            check_size(graph)
             result = getattr(self, "result_", None)
             content = payload(
-                self._trained,
-                graph,
+                Explanation.of_factors(self._trained, graph),
                 dataset=str(graph.get("name") or "graph"),
                 log=[json.dumps({"seed": 0, **row}) for row in getattr(self, "history_", [])],
                 scores={"validation": result.val, "test": result.test} if result else {},

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from lgdgcn.explorer.page import encoded
-from lgdgcn.explorer.reasons import reason_payload
-from lgdgcn.reasons import fit_graph
-from lgdgcn.reasons.explain_reasons import ReasonExplainer
-from reasons.test_store import typed_graph
+from lgdgcn.explorer.payload import payload
+from lgdgcn.reasons import Explanation, fit_graph
+from reasons.test_edge_reasons import typed_graph
 
 from .chromium import Page
 from .fake import fake_payload
@@ -110,7 +109,7 @@ def test_every_factor_says_what_it_is_about(open_page: Open) -> None:
 def typed() -> dict[str, Any]:
     data = typed_graph()
     scores = {"held-back types: accuracy": 0.9}
-    return reason_payload(ReasonExplainer(data, fit_graph(data)), dataset="planted", scores=scores)
+    return payload(Explanation(data, fit_graph(data)), dataset="planted", scores=scores)
 
 
 def test_a_run_about_edges(open_page: Open, typed: dict[str, Any]) -> None:

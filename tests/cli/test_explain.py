@@ -68,7 +68,7 @@ def test_counterfactual_is_deleting_the_edges_by_hand(mine, tmp_path):
             found = json_of(run, "--node", node)
             before = own[node]["label"].removeprefix("'")
             assert found["predicted"] == [before]
-            told = found["factors"][factor - 1]
+            told = found["reasons"][factor - 1]
             assert told["edges"] == list(factor_of.values()).count(factor)
             without = told["without"]
             assert without["predicted"] == [by_hand[node]["label"].removeprefix("'")]
@@ -85,8 +85,8 @@ def test_neighbours_of_a_node_by_reason(mine, tmp_path):
     found = json_of(run, "--node", QUOTED)
     assert (found["node"], found["labels"]) == (QUOTED, [CLASSES[1]])
     told = {
-        frozenset([QUOTED, other["id"]]): one["factor"]
-        for one in found["factors"]
+        frozenset([QUOTED, other["id"]]): one["reason"]
+        for one in found["reasons"]
         for other in one["neighbours"]
     }
     assert told == {ends: factor for ends, factor in factor_of.items() if QUOTED in ends}
@@ -96,17 +96,17 @@ def test_an_edge_has_reasons_and_evidence(mine):
     _, run, _ = mine
     found = json_of(run, "--edge", "n4", QUOTED)  # as 1 and 4 of the ring with steps of 3
     assert found["edge"] == ["n4", QUOTED]
-    shares = [one["probability"] for one in found["factors"]]
+    shares = [one["probability"] for one in found["reasons"]]
     assert sum(shares) == pytest.approx(1, abs=1e-5)
     assert shares == sorted(shares, reverse=True)
-    total = [sum(one["activity"][end] for one in found["factors"]) for end in (0, 1)]
+    total = [sum(one["activity"][end] for one in found["reasons"]) for end in (0, 1)]
     assert total == pytest.approx([3, 3], abs=1e-5)  # a node's edges are shared out to factors
-    assert all(len(one["about"]) == 3 for one in found["factors"])
+    assert all(len(one["about"]) == 3 for one in found["reasons"])
     assert [end["labels"] for end in found["ends"]] == [[CLASSES[1]], [CLASSES[1]]]
     assert (found["common_neighbours"], found["most_specific_neighbours"]) == (0, [])
     assert {"kind": "label", "name": CLASSES[1], "nodes": 8} in found["shared"]
     assert [one["nodes"] for one in found["shared"]] == sorted(o["nodes"] for o in found["shared"])
-    assert json_of(run, "--edge", QUOTED, "n4")["factors"][0]["probability"] == shares[0]
+    assert json_of(run, "--edge", QUOTED, "n4")["reasons"][0]["probability"] == shares[0]
 
 
 def test_common_neighbours_are_those_of_both_ends(finished):
@@ -130,7 +130,7 @@ def test_several_labels_and_tables_of_80_columns(finished):
     found = json_of(run, "--node", "7")
     assert len(found["predicted"]) == len(found["probability"]) == 2
     node = call("explain", run, "--node", "7")
-    other = next(n["id"] for one in found["factors"] for n in one["neighbours"])
+    other = next(n["id"] for one in found["reasons"] for n in one["neighbours"])
     edge = call("explain", run, "--edge", "7", other)
     for outcome in (node, edge):
         assert (outcome.code, outcome.err) == (0, "")
@@ -143,7 +143,7 @@ def test_several_labels_and_tables_of_80_columns(finished):
 def test_hostile_ids_are_ids(hostile, name):
     found = json_of(hostile, "--node", name)
     assert found["node"] == name
-    other = next(n["id"] for one in found["factors"] for n in one["neighbours"])
+    other = next(n["id"] for one in found["reasons"] for n in one["neighbours"])
     assert json_of(hostile, "--edge", name, other)["edge"] == [name, other]
     shown = [call("explain", hostile, "--node", name, *more).out for more in ([], ["--json"])]
     begins = (name[:20], "a b", "\\x9b2J\\x1b[31mred")
@@ -154,10 +154,10 @@ def test_hostile_ids_are_ids(hostile, name):
 def test_every_factor_has_a_name_three_lines_and_its_size(hostile, mine):
     _, run, _ = mine
     found = json_of(run)
-    assert [one["factor"] for one in found["factors"]] == [1, 2]
-    assert sum(one["share"] for one in found["factors"]) == pytest.approx(1)
-    assert sum(one["edges"] for one in found["factors"]) == 27
-    for one in found["factors"]:
+    assert [one["reason"] for one in found["reasons"]] == [1, 2]
+    assert sum(one["share"] for one in found["reasons"]) == pytest.approx(1)
+    assert sum(one["edges"] for one in found["reasons"]) == 27
+    for one in found["reasons"]:
         assert len(one["about"]) == 3
         assert {"traits", "typical_edges", "most_active_nodes", "name"} <= one.keys()
         assert one["stability"] is None
@@ -183,22 +183,22 @@ def test_numbers_have_their_range_over_the_seeds(finished):
     expected = [sorted(pair) for pair in zip(*both, strict=True)]
     assert found["over_fits"] == [pytest.approx(pair, abs=1e-6) for pair in expected]
     assert found["over_fits"] != [[p, p] for p in found["probability"]]  # seeds do differ
-    for one in found["factors"]:
+    for one in found["reasons"]:
         assert {"agreement", "low", "high", "stable", "fits"} == one["stability"].keys()
         told = one["without"]
         for value, (low, high) in zip(
             told["probability_of_prediction"], told["over_fits"], strict=True
         ):
             assert low <= value <= high
-    neighbour = next(n for one in found["factors"] for n in one["neighbours"])
+    neighbour = next(n for one in found["reasons"] for n in one["neighbours"])
     edge = json_of(run, "--edge", "7", neighbour["id"])
-    assert edge["factors"][0]["over_fits"] == neighbour["over_fits"]
+    assert edge["reasons"][0]["over_fits"] == neighbour["over_fits"]
     text = call("explain", run, "--node", "7").out
     assert "seeds" in text
     assert widest_table(text) <= 80
     assert "agreement" in text
     assert "one seed" not in text
-    unstable = [one["factor"] for one in found["factors"] if not one["stability"]["stable"]]
+    unstable = [one["reason"] for one in found["reasons"] if not one["stability"]["stable"]]
     assert call("explain", run).out.count("is not stable") == len(unstable)
 
 

@@ -56,7 +56,7 @@ def test_a_factor_without_edges_is_not_described(in_one):
         ["no edges: factor 1"],
         ["no edges: factor 2"],
     )
-    one, other = json.loads(call("explain", run, "--json").out)["factors"]
+    one, other = json.loads(call("explain", run, "--json").out)["reasons"]
     assert sorted([len(one["most_active_nodes"]), len(other["most_active_nodes"])]) == [0, 5]
 
 

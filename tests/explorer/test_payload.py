@@ -14,6 +14,7 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.explorer import payload as module
 from lgdgcn.explorer.payload import payload, training_curves
+from lgdgcn.reasons import Explanation
 from lgdgcn.storage import to_json
 from models.toy import toy_graph as plain_graph
 from train.one_seed import train_seed
@@ -30,7 +31,8 @@ def trained_on(data, model="lgdgcn", settings=SETTINGS):
 
 
 def shown(data, trained=None, **more):
-    return payload(trained or trained_on(data), data, dataset="toy", **more)
+    explanation = Explanation.of_factors(trained or trained_on(data), data)
+    return payload(explanation, dataset="toy", **more)
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["classes", "label sets"])

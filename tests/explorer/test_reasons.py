@@ -9,22 +9,19 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.payload import payload
-from lgdgcn.explorer.reasons import reason_payload
-from lgdgcn.reasons import fit_graph
-from lgdgcn.reasons.edges import Edges
-from lgdgcn.reasons.explain import Explainer, without_pairs
-from lgdgcn.reasons.explain_reasons import ReasonExplainer
+from lgdgcn.reasons import Edges, Explanation, fit_graph
+from lgdgcn.reasons.explanation import without_edges
 from models.toy import toy_graph
 from train.one_seed import train_seed
 
 
 def test_more_reasons_than_the_page_can_hold_are_refused(monkeypatch):
     data = canonical(toy_graph())
-    explained = ReasonExplainer(data, fit_graph(data, num_factors=2))
-    assert reason_payload(explained, dataset="toy", scores={})["factors"] == 2
-    monkeypatch.setattr("lgdgcn.explorer.reasons.MOST_REASONS", 1)
+    explanation = Explanation(data, fit_graph(data, num_factors=2))
+    assert payload(explanation, dataset="toy")["factors"] == 2
+    monkeypatch.setattr("lgdgcn.explorer.payload.MOST_REASONS", 1)
     with pytest.raises(InputError, match=r"2 reasons, too many for one page"):
-        reason_payload(explained, dataset="toy", scores={})
+        payload(explanation, dataset="toy")
 
 
 @pytest.mark.parametrize("multi_label", [False, True], ids=["classes", "label sets"])
@@ -34,8 +31,8 @@ def test_predictions_without_a_factor_are_recomputed(multi_label):
     first, second = (
         train_seed(data, settings, "lgdgcn", seed, torch.device("cpu"))[1] for seed in (0, 1)
     )
-    content = payload(first, data, dataset="toy", others=[second])
-    explainer = Explainer(first, data)
+    explanation = Explanation.of_factors(first, data, [second])
+    content = payload(explanation, dataset="toy")
     ends = Edges.of_graph(data).ends
     assert np.array_equal(decoded(content["edges"]), ends)  # ranges are of the same edges
     assert content["fits"] == 2
@@ -44,8 +41,8 @@ def test_predictions_without_a_factor_are_recomputed(multi_label):
     chosen = before.bool() if multi_label else torch.nn.functional.one_hot(before, whole[0].size(1))
     count = chosen.sum(1).clamp(min=1)
     for m in range(2):
-        winner = explainer.factors.argmax(1) == m
-        cut = without_pairs(data, explainer.pairs, winner)
+        winner = explanation.reason_of_edge == m
+        cut = without_edges(data, explanation.edges, winner)
         assert cut.edge_index.size(1) == 2 * int((~winner).sum())
         logits = first(cut).logits
         expected = (first.task.probabilities(logits) * chosen).sum(1) / count
@@ -57,3 +54,20 @@ def test_predictions_without_a_factor_are_recomputed(multi_label):
     own = np.stack([((one * chosen).sum(1) / count).numpy() for one in whole])
     assert decoded(content["without"]["low"]) / 65535 == pytest.approx(own.min(0), abs=1e-4)
     assert decoded(content["without"]["high"]) / 65535 == pytest.approx(own.max(0), abs=1e-4)
+
+
+def test_reasons_of_edges_and_predictions_stand_on_one_page():
+    data = canonical(toy_graph())
+    settings = Settings(hidden_channels=8, epochs=3)
+    model = train_seed(data, settings, "gcn", 0, torch.device("cpu"))[1]
+    explanation = Explanation(data, fit_graph(data, num_factors=2), model)
+    content = payload(explanation, dataset="toy")
+    assert (content["noun"], content["channels"], content["factors"]) == ("reason", 0, 2)
+    shares = decoded(content["edgeFactors"]) / 65535
+    assert shares == pytest.approx(explanation.reasons.probability, abs=1e-4)
+    predicted = decoded(content["predicted"])[:, 0]
+    assert predicted.tolist() == model(data).logits.argmax(1).tolist()
+    kept = without_edges(data, explanation.edges, explanation.reason_of_edge == 1)
+    assert decoded(content["without"]["predicted"])[:, 1].tolist() == (
+        model(kept).logits.argmax(1).tolist()
+    )

@@ -115,13 +115,13 @@ def _of_factors(folder: Path) -> Shape:
 
 
 def _of_nodes(folder: Path) -> Shape:
-    factors = _explained(folder)["factors"]
+    factors = _explained(folder)["reasons"]
     names = dict.fromkeys(name for one in factors for name, _ in one["most_active_nodes"])
     return shape_of([_explained(folder, "--node", name) for name in [*names][:MOST]])
 
 
 def _of_edges(folder: Path) -> Shape:
-    factors = _explained(folder)["factors"]
+    factors = _explained(folder)["reasons"]
     ends = [edge[:2] for one in factors for edge in one["typical_edges"]]
     return shape_of([_explained(folder, "--edge", *pair) for pair in ends[:MOST]])
 

@@ -16,8 +16,8 @@ from large.graphs import chain_graph, packed_from
 from lgdgcn.cli import explore, measure, opened, predict
 from lgdgcn.data.packed import PackedGraph, reader
 from lgdgcn.data.validate import canonical
+from lgdgcn.large import view
 from lgdgcn.metrics import sampled
-from lgdgcn.reasons import large_explain
 
 pytest.importorskip("duckdb", reason="packing needs the extra [scale]")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -206,7 +206,7 @@ def test_a_page_of_more_nodes_than_it_holds_is_a_sample(run, whole, tmp_path, mo
 
 
 def test_explanations_of_a_part_say_so(run, whole, monkeypatch):
-    monkeypatch.setattr(large_explain, "_MOST", 20)
+    monkeypatch.setattr(view, "_LINKED", 20)
     said = "of 90 nodes; all else is that of the whole graph"
     assert said in ok("explain", run, "--node", "n5").out
     found, expected = (
@@ -214,7 +214,7 @@ def test_explanations_of_a_part_say_so(run, whole, monkeypatch):
     )
     assert said in found.pop("note")
     for answer in (found, expected):
-        for factor in answer["factors"]:
+        for factor in answer["reasons"]:
             for key in ("name", "about", "edges"):  # told by the sample
                 del factor[key]
     alike(found, expected, 1e-4)

@@ -23,7 +23,7 @@ from lgdgcn.large.rows import GraphRows
 from lgdgcn.large.structure import structure_rows
 from lgdgcn.large.view import GraphView
 from lgdgcn.models import build
-from lgdgcn.reasons.explain import Explainer
+from lgdgcn.reasons import Explanation
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
 
@@ -104,11 +104,11 @@ def test_without_a_factor(tmp_path, seed, weighted, structure):
     model = build("lgdgcn", settings.as_dict(), 5, 2, multi_label=False).eval()
     trained = TrainedModel("lgdgcn", model, settings, Task(2, False), ["a", "b"], 5)
     graph = GraphView.mapped(trained, packed_from(data, tmp_path / "g.lgd"))
-    explainer, node = Explainer(trained, data), torch.tensor([100])
+    explained, node = Explanation.of_factors(trained, data), torch.tensor([100])
     assert depth_of(model) == 3
     is_changed = False
     for factor in range(2):
-        expected = explainer.without(factor).logits[node]
-        is_changed |= not torch.allclose(expected, explainer.output.logits[node], atol=1e-4)
+        expected = explained.without(factor)[0][node]
+        is_changed |= not torch.allclose(expected, explained.outputs[0].logits[node], atol=1e-4)
         assert_close(graph.scores_without(node, factor), expected, rtol=1e-4, atol=1e-5)
     assert is_changed

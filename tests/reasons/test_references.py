@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from lgdgcn.metrics.edge_types import edge_type_scores
 from lgdgcn.reasons.controls import majority, permuted, random_cluster, random_node_vectors
 from lgdgcn.reasons.edges import Edges
 from lgdgcn.reasons.references import (
@@ -17,6 +16,7 @@ from lgdgcn.reasons.references import (
     naive_bayes,
     shape_clusters,
 )
+from lgdgcn.reasons.scores import edge_type_scores
 from lgdgcn.reasons.shown import shown_types
 from reasons.graphs import planted_graph, random_graph
 

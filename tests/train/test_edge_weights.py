@@ -15,7 +15,7 @@ from lgdgcn.large.rows import mapped_graph
 from lgdgcn.models import MODELS
 from lgdgcn.nn import normalized_adjacency
 from lgdgcn.reasons.edges import Edges
-from lgdgcn.reasons.explain import without_pairs
+from lgdgcn.reasons.explanation import without_edges
 from lgdgcn.train.prepared import hold_once, prepared, prepared_alike
 from train.one_seed import train_seed
 from train.single import Member, trainer_of
@@ -135,7 +135,7 @@ def test_a_graph_without_some_edges_keeps_the_others_weights():
     pairs = Edges.of(graph.edge_index, 80)
     removed = np.zeros(graph.edge_index.size(1) // 2, dtype=bool)
     removed[:5] = True
-    rest = without_pairs(graph, pairs, removed)
+    rest = without_edges(graph, pairs, removed)
     assert rest.edge_weight.numel() == rest.edge_index.size(1) < graph.edge_index.size(1)
     known = dict(zip(map(tuple, graph.edge_index.t().tolist()), graph.edge_weight, strict=True))
     kept = zip(map(tuple, rest.edge_index.t().tolist()), rest.edge_weight, strict=True)

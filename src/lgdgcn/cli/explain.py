@@ -13,13 +13,12 @@ from lgdgcn.cli.options import Device, Json, Run, is_of_edges
 from lgdgcn.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from lgdgcn.reasons.explained import ExplainedGraph
+    from lgdgcn.reasons import Explanation
 
 __all__ = ["explain"]
 
 Answer = dict[str, Any]
 
-ONE_SEED = "one seed: whether others find the same is not known; train with --seeds 5 to see"
 LONGEST = 24  # letters of a name in a table
 SHOWN = 3  # neighbours or probabilities in a cell; --json has all
 NAME_IN_CELL = 14  # letters of a name in a table with many columns: it should fit 80
@@ -58,24 +57,26 @@ def explain(
     if node is not None and edge is not None:
         raise InputError("give one thing to explain: --node ID, or --edge A B")
     load_libraries()
+    from lgdgcn.reasons.explanation import ONE_SEED
+
     names = list(edge) if edge else [node] if node else []
-    graph, notes, (warnings, unsaid) = _open(run, device, names)
+    explanation, notes, (warnings, unsaid) = _open(run, device, names)
     if edge is not None:
-        answer, show = graph.explain_edge(*edge), _print_edge
+        answer, show = explanation.edge(*edge), _print_edge
     elif node is not None:
-        answer, show = graph.explain_node(node), _print_node
+        answer, show = explanation.node(node), _print_node
     else:
-        answer, show = graph.explain_factors(), _print_factors
+        answer, show = explanation.all(), _print_all
     answer |= notes
     if as_json:
         from lgdgcn.storage import to_json
 
         console.as_json(to_json(answer | {"warnings": warnings}))
         return
-    show(answer, graph.noun)
+    show(answer)
     for note in notes.values():
         console.say(note)
-    if graph.num_fits == 1:
+    if explanation.num_fits == 1:
         console.say(ONE_SEED)
     for warning in unsaid:
         console.warn(warning)
@@ -83,43 +84,51 @@ def explain(
 
 def _open(
     folder: Path, device: str, names: list[str]
-) -> tuple["ExplainedGraph", dict[str, str], tuple[list[str], list[str]]]:
+) -> tuple["Explanation", dict[str, str], tuple[list[str], list[str]]]:
     """A run's graph with its reasons, notes by a key, and its warnings: all, and what to print.
 
     Of a graph that is not read whole, only the nodes of these names and what is near them.
     """
     from lgdgcn.cli.opened import graph_of, open_factors, open_reasons, warnings_of
-    from lgdgcn.reasons.explain import Explainer
-    from lgdgcn.reasons.large_explain import LargeExplainer
+    from lgdgcn.reasons import Explanation
     from lgdgcn.runs.folder import Run
 
     if is_of_edges(folder):
         return open_reasons(Run.open(folder), device), {}, ([], [])
     run, whose = open_factors(folder, device)
-    graph = graph_of(run)
+    graph, note = graph_of(run), None
     if graph.packed is not None:
-        explainer: Explainer = LargeExplainer.of(graph, names)
+        part = graph.part_around(names)
+        explanation = Explanation.of_factors(graph, part)
+        nodes, of_all = part.x.size(0), graph.rows.num_nodes
+        if nodes < of_all:
+            note = (
+                f"what a factor is about is told by {nodes:,} of {of_all:,} nodes; all else is "
+                "that of the whole graph"
+            )
     else:
-        explainer = Explainer(run.trained, graph.data, run.other_seeds)
+        explanation = Explanation.of_factors(graph, graph.data, run.other_seeds)
     if whose is not None and names:  # what is predicted of these is not what predict writes
         whose = f"the prediction here and the {whose}"
-    notes = {"note": explainer.note, "factors_of": whose}
-    warnings = warnings_of(run, explainer.edge_factors_of_graph, again=True)
-    return explainer, {key: note for key, note in notes.items() if note is not None}, warnings
+    notes = {"note": note, "factors_of": whose}
+    warnings = warnings_of(run, graph.edge_factors, again=True)
+    return explanation, {key: note for key, note in notes.items() if note is not None}, warnings
 
 
-def _print_factors(answer: Answer, noun: str) -> None:
-    for one in answer["factors"]:
-        number, name = f"{noun} {one['factor']}", one["name"]
+def _print_all(answer: Answer) -> None:
+    noun = answer["noun"]
+    for one in answer["reasons"]:
+        number, name = f"{noun} {one['reason']}", one["name"]
         title = number if name == number else f"{number}: {_short(name, 60)}"
         console.say(f"{title}{_agreement(one) if one['edges'] else ''}")
         for line in one["about"]:
             console.say(f"  {one_line(line)}")
 
 
-def _print_edge(answer: Answer, noun: str) -> None:
-    first, second = answer["ends"]
-    several, by_class = answer["fits"] > 1, "classes" in answer["factors"][0]
+def _print_edge(answer: Answer) -> None:
+    (first, second), noun = answer["ends"], answer["noun"]
+    likeliest = answer["reasons"][0]
+    several, by_class = answer["fits"] > 1, likeliest["classes"] is not None
     columns: Columns = {
         noun: (True, lambda one: _factor(one, noun)),
         "class of\nboth ends": (by_class, _both),
@@ -129,14 +138,13 @@ def _print_edge(answer: Answer, noun: str) -> None:
         "agreement": (several, _stable),
     }
     _table(
-        f"{_short(first['id'])} – {_short(second['id'])}", columns, answer["factors"], 1 + by_class
+        f"{_short(first['id'])} – {_short(second['id'])}", columns, answer["reasons"], 1 + by_class
     )
-    likeliest = answer["factors"][0]
     for line in likeliest["about"]:
-        console.say(f"{noun} {likeliest['factor']}, {one_line(line)}")
-    if answer.get("unknown"):
+        console.say(f"{noun} {likeliest['reason']}, {one_line(line)}")
+    if answer["unknown"]:
         console.say(UNKNOWN_EDGE[noun])
-    if "known_at_ends" in likeliest:
+    if likeliest["known_at_ends"] is not None:
         counts = " and ".join(str(count) for count in likeliest["known_at_ends"])
         given = ", ".join(map(_short, answer["known"])) or "none"
         text = f"known type: {given}; other edges of the ends known as {_short(likeliest['name'])}"
@@ -153,11 +161,11 @@ def _print_edge(answer: Answer, noun: str) -> None:
     console.say(f"both have: {', '.join(shared) or 'nothing that is known'}")
 
 
-def _print_node(answer: Answer, noun: str) -> None:
-    several, predicts = answer["fits"] > 1, "predicted" in answer
-    unknown = any(one.get("unknown") for one in answer["factors"])
+def _print_node(answer: Answer) -> None:
+    noun, several, predicts = answer["noun"], answer["fits"] > 1, "predicted" in answer
+    unknown = any(one["unknown"] for one in answer["reasons"])
     is_whole = "note" not in answer  # edges of a part are not all
-    empty = [one for one in answer["factors"] if is_whole and not one["edges"]]
+    empty = [one for one in answer["reasons"] if is_whole and not one["edges"]]
 
     def neighbours(one: Answer) -> str:
         names = [_short(other["id"], NAME_IN_CELL) for other in one["neighbours"]]
@@ -185,7 +193,7 @@ def _print_node(answer: Answer, noun: str) -> None:
     _table(
         title,
         columns,
-        [one for one in answer["factors"] if one not in empty],
+        [one for one in answer["reasons"] if one not in empty],
         text_columns=2 + predicts,
     )
     if empty:
@@ -194,7 +202,7 @@ def _print_node(answer: Answer, noun: str) -> None:
     if predicts:
         console.say(f"without it: predicted on the graph without any edge of this {noun}")
         console.say("probability: of what was predicted with it")
-    if answer.get("features_stay"):
+    if predicts and answer["features_stay"]:
         console.say("features that were made from the structure stay those of the whole graph")
 
 
@@ -210,14 +218,14 @@ def _table(title: str, columns: Columns, factors: list[Answer], text_columns: in
 
 def _factor(factor: Answer, noun: str, letters: int = LONGEST) -> str:
     """Its number, and its name if it has one."""
-    number, name = str(factor["factor"]), factor["name"]
+    number, name = str(factor["reason"]), factor["name"]
     return number if name == f"{noun} {number}" else f"{number}: {_short(name, letters)}"
 
 
 def _both(factor: Answer) -> str:
     """The class of both ends in one factor."""
     first, second = map(_short, factor["classes"])
-    return first if factor["same_class"] else f"{first} / {second}"
+    return first if first == second else f"{first} / {second}"
 
 
 def _agreement(factor: Answer) -> str:

@@ -14,7 +14,10 @@ from lgdgcn.cli.options import Device, Quiet, Run, is_of_edges
 from lgdgcn.errors import InputError
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from lgdgcn.large.view import GraphView
+    from lgdgcn.reasons import Explanation
     from lgdgcn.runs.finished import FinishedRun
 
 __all__ = ["explore"]
@@ -84,20 +87,18 @@ def _page_of_nodes(
     target = named.target(out, named.page, run.source)
     graph = graph_of(run)
     data, note = shown_part(graph, node, hops, label)
-    check_size(graph, data)
+    check_size(data)
     notes = [line for line in (note, whose) if line is not None]
     for line in notes:
         console.say(line)
     with console.steps() as progress:
         content = payload(
-            graph,
-            data,
+            _explained(graph, data, run),
             dataset=run.source.name,
             log=_log(run.files.metrics),
             scores=_scores(run),
             measures=_measures(named.measures, graph, progress),
             warnings=[*notes, *run.warnings],
-            others=[] if "part_nodes" in data else run.other_seeds,
             progress=progress,
         )
         progress("page")
@@ -106,11 +107,21 @@ def _page_of_nodes(
     return target, text
 
 
+def _explained(graph: "GraphView", data: "Data", run: "FinishedRun") -> "Explanation":
+    """What the page shows of a graph, or of a part of it."""
+    from lgdgcn.reasons import Explanation
+
+    if graph.packed is not None:
+        return Explanation.of_factors(graph, data)
+    if "part_nodes" in data:
+        return Explanation.of_factors(graph, graph.data).part(data)
+    return Explanation.of_factors(graph, data, run.other_seeds)
+
+
 def _page_of_edges(folder: Path, out: Path | None, device: str) -> tuple[Path, str]:
     from lgdgcn.cli.opened import open_reasons
     from lgdgcn.explorer.page import to_page
-    from lgdgcn.explorer.payload import check_size
-    from lgdgcn.explorer.reasons import reason_payload
+    from lgdgcn.explorer.payload import payload
     from lgdgcn.runs.folder import Run
     from lgdgcn.storage import write_text
 
@@ -119,27 +130,22 @@ def _page_of_edges(folder: Path, out: Path | None, device: str) -> tuple[Path, s
     target = run.target(out, run.page, source)
     with console.steps() as progress:
         progress("reasons")
-        explained = open_reasons(run, device)
-        check_size(None, explained.data)
-        progress("layout of the graph")
-        scores = _held_back(run.result)
-        text = to_page(reason_payload(explained, dataset=source.name, scores=scores))
+        explanation = open_reasons(run, device)
+        scores = _held_back(explanation.reasons.about["held_back"])
+        content = payload(explanation, dataset=source.name, scores=scores, progress=progress)
+        text = to_page(content)
         write_text(target, text)
     return target, text
 
 
-def _held_back(result: Path) -> dict[str, float | None]:
+def _held_back(rows: list[dict[str, Any]]) -> dict[str, float | None]:
     """Mean scores on known types that were held back, if any were."""
-    try:
-        rows = json.loads(result.read_text(encoding="utf-8"))["held_back"]
-        names = ("accuracy", "balanced", "calibration_error")
-        return {
-            f"held-back types: {name}": sum(row[name] for row in rows) / len(rows)
-            for name in names
-            if rows and all(isinstance(row[name], float) for row in rows)
-        }
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return {}  # the reasons need no scores to be shown
+    names = ("accuracy", "balanced", "calibration_error")
+    return {
+        f"held-back types: {name}": sum(row[name] for row in rows) / len(rows)
+        for name in names
+        if rows and all(isinstance(row[name], float) for row in rows)
+    }
 
 
 def _log(file: Path) -> list[str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from torch import Tensor
-from torch_geometric.data import Data
 
 from lgdgcn.cli.train_table import factors_beside
 from lgdgcn.data.packed import PackedGraph
@@ -22,8 +21,7 @@ from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
 
 if TYPE_CHECKING:
-    from lgdgcn.reasons import EdgeReasons
-    from lgdgcn.reasons.explain_reasons import ReasonExplainer
+    from lgdgcn.reasons import Explanation
 
 __all__ = [
     "factors_of",
@@ -31,7 +29,6 @@ __all__ = [
     "large_graph",
     "open_factors",
     "open_reasons",
-    "read_reasons",
     "warnings_of",
 ]
 
@@ -98,24 +95,15 @@ def large_graph(run: FinishedRun, source: GraphSource | None = None) -> GraphVie
     return graph
 
 
-def read_reasons(run: Run, device: str) -> tuple[Data, "EdgeReasons"]:
-    """The graph of a run of ``--task edges``, and the reasons of its edges."""
+def open_reasons(run: Run, device: str) -> "Explanation":
+    """The reasons of the edges of a run of ``--task edges``, beside its graph."""
+    from lgdgcn.reasons import EdgeReasons, Explanation
     from lgdgcn.reasons.of_graph import check_edges_device, load_edges
-    from lgdgcn.reasons.store import load_reasons
 
     check_edges_device(device)
     with told_before():
         data = load_edges(run.source)
-    return data, load_reasons(run.reasons, data)
-
-
-def open_reasons(run: Run, device: str) -> "ReasonExplainer":
-    """What a run of ``--task edges`` has found, beside its graph."""
-    from lgdgcn.reasons.explain_reasons import ReasonExplainer
-    from lgdgcn.reasons.store import load_stability
-
-    data, reasons = read_reasons(run, device)
-    return ReasonExplainer(data, reasons, *load_stability(run.reasons))
+    return Explanation(data, EdgeReasons.load(run.reasons, data))
 
 
 def warnings_of(

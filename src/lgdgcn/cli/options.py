@@ -122,7 +122,7 @@ Sets = Annotated[
 
 def is_of_edges(run: Path) -> bool:
     """Whether a run folder is of ``--task edges``."""
-    return (run / "edge_reasons.safetensors").is_file()
+    return (run / "reasons.safetensors").is_file()
 
 
 _reading = partial(typer.Option, rich_help_panel="How the graph is read")

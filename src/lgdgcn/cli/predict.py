@@ -231,7 +231,7 @@ def _predict_reasons(
     folder: Path, out: Path | None, device: str, *, probabilities: bool
 ) -> dict[str, Any]:
     """Write every edge of a run of ``--task edges`` once; returns what was written."""
-    from lgdgcn.cli.opened import read_reasons
+    from lgdgcn.cli.opened import open_reasons
     from lgdgcn.cli.tables import PARQUET, reason_columns, require_parquet, write_table
     from lgdgcn.runs.folder import Run
 
@@ -239,7 +239,7 @@ def _predict_reasons(
         require_parquet()
     run = Run.open(folder)
     target = run.target(out, run.edge_predictions)
-    data, reasons = read_reasons(run, device)
-    count = write_table(target, [reason_columns(data, reasons, probabilities)])
+    found = open_reasons(run, device)
+    count = write_table(target, [reason_columns(found.ids, found.reasons, probabilities)])
     console.say(f"{count} edges: {target}")
     return {"edges": count, "edge_file": str(target), "warnings": []}

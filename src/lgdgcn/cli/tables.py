@@ -107,37 +107,29 @@ def edge_columns(source: Sequence[Any], target: Sequence[Any], factors: Tensor) 
     return columns | {f"p{m + 1}": shares[:, m] for m in range(shares.shape[1])}
 
 
-def reason_columns(data: Data, reasons: "EdgeReasons", probabilities: bool) -> Block:
+def reason_columns(ids: Sequence[Any], reasons: "EdgeReasons", probabilities: bool) -> Block:
     """Every edge once with its two likeliest types or reasons; of an unknown one none is named."""
-    from lgdgcn.reasons.of_graph import known_types, unknown_edges
-
-    ids = data.get("node_ids") or range(data.x.size(0))
-    types = known_types(data)
-    once = (data.edge_index[0] < data.edge_index[1]).nonzero().flatten()
-    source, target = ([ids[node] for node in end] for end in data.edge_index[:, once].tolist())
-    unknown = unknown_edges(reasons, data)[once]
-    shares = reasons.probability[once].cpu()
+    source, target = ([ids[node] for node in end] for end in reasons.edges.ends.tolist())
+    unknown, shares = reasons.unknown, reasons.probability
     columns: Block = {"source": source, "target": target}
-    likeliest = shares.sort(dim=1, descending=True, stable=True)
-    first = "type" if types is not None else "reason"
-    names = ((first, "probability"), ("second", "second_probability"))
+    likeliest = np.argsort(-shares, axis=1, kind="stable")
+    names = ((reasons.noun, "probability"), ("second", "second_probability"))
     for rank, (name, probability) in enumerate(names):
-        is_empty = unknown | (rank >= shares.size(1))
-        column = min(rank, shares.size(1) - 1)
-        best, value = likeliest.indices[:, column].tolist(), likeliest.values[:, column]
+        is_empty = unknown | (rank >= shares.shape[1])
+        best = likeliest[:, min(rank, shares.shape[1] - 1)]
         blank = "unknown" if rank == 0 else ""
         columns[name] = [
             blank if empty else reasons.names[number]
-            for number, empty in zip(best, is_empty.tolist(), strict=True)
+            for number, empty in zip(best.tolist(), is_empty.tolist(), strict=True)
         ]
-        columns[probability] = value.masked_fill(is_empty, math.nan).numpy()
-    if types is not None:  # several have ; between them, as in edges.csv
+        columns[probability] = np.where(is_empty, math.nan, shares[np.arange(len(best)), best])
+    if reasons.known is not None:  # several have ; between them, as in edges.csv
         columns["known"] = [
             ";".join(name for name, is_one in zip(reasons.names, row, strict=True) if is_one)
-            for row in types[once].tolist()
+            for row in reasons.known.tolist()
         ]
     if probabilities:
-        columns |= {f"p:{name}": shares[:, m].numpy() for m, name in enumerate(reasons.names)}
+        columns |= {f"p:{name}": shares[:, k] for k, name in enumerate(reasons.names)}
     return columns
 
 

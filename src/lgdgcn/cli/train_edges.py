@@ -7,10 +7,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-import torch
 import typer
-from torch import Tensor
-from torch_geometric.data import Data
 
 from lgdgcn.cli import console
 from lgdgcn.cli.console import percent, plain
@@ -19,14 +16,11 @@ from lgdgcn.cli.train_nodes import default_folder, run_header
 from lgdgcn.config import AUTO, to_toml
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, one_line
-from lgdgcn.metrics.edge_types import edge_type_scores
-from lgdgcn.reasons import EdgeReasons, ModelChoice, fit_graph
-from lgdgcn.reasons.edges import Array, Edges
-from lgdgcn.reasons.explain_reasons import ReasonExplainer
-from lgdgcn.reasons.explained import ONE_SEED
-from lgdgcn.reasons.of_graph import check_edges_device, known_types, load_edges, unknown_edges
-from lgdgcn.reasons.stability import Stability, over_fits, stability
-from lgdgcn.reasons.store import Interval, edges_fingerprint, save_reasons
+from lgdgcn.reasons import EdgeReasonModel, Explanation, ModelChoice
+from lgdgcn.reasons.edge_reasons import edges_fingerprint as fingerprint
+from lgdgcn.reasons.explanation import ONE_SEED
+from lgdgcn.reasons.model import FEWEST
+from lgdgcn.reasons.of_graph import check_edges_device, known_types, load_edges
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import set_threads
 
@@ -36,9 +30,6 @@ Result = dict[str, Any]
 
 # Options that are of edges, too, beside those that say how the graph is read.
 OF_EDGES = ("graph", "task", "seeds", "factors", "device", "out", "overwrite", "quiet")
-HELD_BACK = 0.2  # of the known types
-SEEDS = 3  # that are compared where no type is known
-FEWEST = 50  # known types; a fifth of fewer measures nothing
 
 
 def train_edges(
@@ -82,40 +73,23 @@ def train_edges(
             f"--factors is {number}, but {types.size(1)} types of edges are known, and each is a "
             "reason; leave out --factors"
         )
+    model = EdgeReasonModel(number, fits=seeds)
     with run, console.steps() as progress:
         settings = {"factors": AUTO if number is None else number}
-        count = seeds or (1 if types is not None else SEEDS)
-        header = run_header(source, "edges", range(count))
+        header = run_header(source, "edges", range(seeds or 1))
         tables = {"run": header | {"task": "edges"}, "settings": settings}
         run.write_config("\n".join(to_toml(table, values) for table, values in tables.items()))
-        measured, others = [], []
-        if types is not None and (Edges.of_graph(data).once(types).sum(1) > 0).sum() >= FEWEST:
-            for seed in range(count):
-                progress(f"measuring on types that are held back, {seed + 1} of {count}")
-                scores, probability = _measure(data, types, seed)
-                measured.append(scores)
-                others.append(probability)
-        progress("fitting the edges")
-        reasons = fit_graph(data, num_factors=number)
-        for seed in range(1, 1 if measured else count):
-            progress(f"fitting the edges with other seeds, {seed + 1} of {count}")
-            same = None if types is not None else len(reasons.names)
-            other = fit_graph(data, num_factors=same, seed=seed)
-            others.append(Edges.of_graph(data).once(other.probability))
-        stable, interval = _over_fits(data, reasons, others, named=types is not None)
-        if types is not None:
-            reasons, interval = reasons.with_known(types), _with_known(data, types, interval)
+        reasons = model.fit(data, progress=progress).reasons_
         run.files()  # refuses links that were made meanwhile
-        save_reasons(run.reasons, reasons, data, 0, stability=stable, interval=interval)
-        if len(reasons.curve.counts) > 1:
+        reasons.save(run.reasons, data)
+        choice = ModelChoice.of(reasons.about["choice"])
+        if len(choice.counts) > 1:
             from lgdgcn.plots import plot_reasons
 
             title = f"{source.name}: how many reasons its edges have"
-            plot_reasons(reasons.curve, run.reasons_figure, title)
-        rows = _rows(data, reasons, stable)
-        result: Result = {"dataset": source.dataset, "task": "edges", "typed": types is not None}
-        result |= {"data": edges_fingerprint(data), "reasons": rows, "choice": vars(reasons.curve)}
-        result |= {"log_loss": reasons.log_loss, "held_back": measured}
+            plot_reasons(choice, run.reasons_figure, title)
+        result: Result = {"dataset": source.dataset, "task": "edges", "data": fingerprint(data)}
+        result |= Explanation(data, reasons).all() | reasons.about
         run.write_result(result)
     print_reasons(source.name, result, given=number is not None)
     console.say(f"run folder: {path}; what each is about: lgdgcn explain {path}")
@@ -142,61 +116,6 @@ def _number(factors: str | None) -> int | None:
     return number
 
 
-def _measure(data: Data, types: Tensor, seed: int) -> tuple[Result, Array]:
-    """Fit without a fifth of the known types: scores of these, and all probabilities."""
-    of_pair = Edges.of_graph(data).once(types)
-    known = np.flatnonzero(of_pair.sum(1))
-    held = np.zeros(len(of_pair), dtype=bool)
-    held[np.random.default_rng(seed).permutation(known)[: round(HELD_BACK * len(known))]] = True
-    kept = torch.from_numpy(~held[Edges.of_graph(data).number])
-    reasons = fit_graph(data, shown=types * kept[:, None], seed=seed)
-    probability = Edges.of_graph(data).once(reasons.probability)
-    scores = edge_type_scores(probability, of_pair, named=True, scored=held)
-    counts = {"pairs": int((held & (of_pair.sum(1) == 1)).sum()), "held_back": int(held.sum())}
-    return {"seed": seed, **counts, **scores._asdict()}, probability
-
-
-def _over_fits(
-    data: Data, reasons: EdgeReasons, others: Sequence[Array], *, named: bool
-) -> tuple[Stability | None, Interval | None]:
-    """How well other fits agree with the reasons, and what they say of every pair."""
-    if not others:
-        return None, None
-    fits = [Edges.of_graph(data).once(reasons.probability), *others]
-    found = stability(fits, named=named)
-    return found, over_fits(fits, found.matched)
-
-
-def _with_known(data: Data, types: Tensor, interval: Interval | None) -> Interval | None:
-    """No fit can doubt a type that was given."""
-    if interval is None:
-        return None
-    given = Edges.of_graph(data).once(types).astype(float)
-    known = given.any(1)
-    share = given[known] / given[known].sum(1, keepdims=True)
-    for bound in interval:
-        bound[known] = share
-    return interval
-
-
-def _rows(data: Data, reasons: EdgeReasons, stable: Stability | None) -> list[Result]:
-    """Size of each reason, by pairs, and what it is about."""
-    explained = ReasonExplainer(data, reasons, stable)
-    probability = Edges.of_graph(data).once(reasons.probability)
-    best = Edges.of_graph(data).once(reasons.predict())
-    unknown = Edges.of_graph(data).once(unknown_edges(reasons, data))
-    return [
-        {
-            "name": name,
-            "share": float(probability[:, number].mean()),
-            "edges": int((best == number).sum()),
-            "unknown": float(unknown[best == number].mean()) if (best == number).any() else None,
-            **{key: explained.about(number)[key] for key in ("about", "traits", "stability")},
-        }
-        for number, name in enumerate(reasons.names)
-    ]
-
-
 def print_reasons(name: str, result: Result, *, given: bool) -> None:
     """Print what was found in the edges of a graph.
 
@@ -205,23 +124,24 @@ def print_reasons(name: str, result: Result, *, given: bool) -> None:
         result: What ``result.json`` says.
         given: Whether the number of reasons was given.
     """
-    rows, typed, measured = result["reasons"], result["typed"], result["held_back"]
+    rows, noun, measured = result["reasons"], result["noun"], result["held_back"]
+    typed = noun == "type"
     stable = rows[0]["stability"]
     cells = [
         [
             one_line(row["name"]),
             percent(row["share"]),
             str(row["edges"]),
-            percent(row["unknown"]),
+            percent(row["unknown"] / row["edges"] if row["edges"] else None),
             *([_agreement(row["stability"])] if stable else []),
         ]
         for row in rows
     ]
-    header = ["type" if typed else "reason", "mean\nprobability", "likeliest\nof edges", "unknown"]
+    header = [noun, "share\nof edges", "edges", "unknown"]
     header += ["agreement\nof fits"] if stable else []
     total = sum(row["edges"] for row in rows)
     console.table(f"{name}: {total} edges, shares in %", header, cells)
-    console.say(_choice_line(ModelChoice(**result["choice"]), given=given, typed=typed))
+    console.say(_choice_line(ModelChoice.of(result["choice"]), given=given, typed=typed))
     if typed:
         console.say(_measured_line(measured))
     console.say(_stability_line(stable, held_back=bool(measured)))
@@ -274,7 +194,7 @@ def _measured_line(measured: Sequence[Result]) -> str:
         return percent(fmean(values) if values else None, spread)
 
     draws = f", mean ± std of {len(measured)} draws" if len(measured) > 1 else ""
-    held, one = measured[0]["held_back"], measured[0]["pairs"]
+    held, one = measured[0]["held_back"], measured[0]["edges"]
     found = []
     if one:
         found.append(

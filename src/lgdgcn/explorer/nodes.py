@@ -13,7 +13,15 @@ from lgdgcn.data.labels import SPLITS, is_labelled
 from lgdgcn.explorer.page import encoded
 from lgdgcn.train.task import Task
 
-__all__ = ["confusion", "known_labels", "label_numbers", "latent_neighbours", "predictions"]
+__all__ = [
+    "chosen",
+    "confusion",
+    "known_labels",
+    "label_numbers",
+    "latent_neighbours",
+    "part_of_split",
+    "predictions",
+]
 
 Array = npt.NDArray[Any]
 
@@ -41,17 +49,23 @@ def known_labels(data: Data, classes: list[Any]) -> Tensor | None:
     return truth[:, :-1]
 
 
-def predictions(task: Task, logits: Tensor, truth: Tensor | None, data: Data) -> dict[str, Any]:
-    """Truth, split, prediction, most probable classes and confidence of every node."""
+def part_of_split(data: Data) -> dict[str, Any]:
+    """The part of the split that each node is in, from 1; 0 for none."""
+    part = np.zeros(data.x.size(0))
+    for number, split in enumerate(SPLITS, start=1):
+        if f"{split}_mask" in data:
+            part[data[f"{split}_mask"].numpy()] = number
+    return encoded(part, "u8")
+
+
+def predictions(task: Task, logits: Tensor, truth: Tensor | None) -> dict[str, Any]:
+    """Truth, prediction, most probable classes and confidence of every node."""
     probability = task.probabilities(logits)  # [N, C]
     predicted = chosen(task, logits)
     sizes = [int(labels.sum(1).max()) for labels in (predicted, truth) if labels is not None]
     width = min(max(1, *sizes), MOST_LABELS)
     listed = min(max(5, width if task.multi_label else 0), 16, probability.size(1))
     top = probability.topk(listed)
-    part = np.zeros(len(logits))
-    for number, split in enumerate(SPLITS, start=1):
-        part[data[f"{split}_mask"].numpy()] = number
     if task.multi_label:
         confidence = torch.where(predicted, probability, torch.inf).amin(1)
         confidence[~predicted.any(1)] = 0
@@ -59,7 +73,6 @@ def predictions(task: Task, logits: Tensor, truth: Tensor | None, data: Data) ->
         confidence = probability.amax(1)
     return {
         "truth": None if truth is None else encoded(_numbers(truth, probability, width), "i32"),
-        "part": encoded(part, "u8"),
         "predicted": encoded(_numbers(predicted, probability, width), "i32"),
         "top": encoded(top.indices, "i32"),
         "topProbability": encoded(top.values, "f32"),

@@ -13,14 +13,20 @@ from torch_geometric.data import Data
 from lgdgcn import kernels
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.layout import graph_layout, unit_layout
-from lgdgcn.explorer.nodes import confusion, known_labels, latent_neighbours, predictions
+from lgdgcn.explorer.nodes import (
+    chosen,
+    confusion,
+    known_labels,
+    label_numbers,
+    latent_neighbours,
+    part_of_split,
+    predictions,
+)
 from lgdgcn.explorer.page import encoded
-from lgdgcn.explorer.reasons import about_factors, without_factors
 from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
 from lgdgcn.metrics.routing import routing_warning, told_of_training
 from lgdgcn.models import MODELS
-from lgdgcn.reasons.explain import Explainer
-from lgdgcn.reasons.large_explain import explainer_of
+from lgdgcn.reasons.explanation import ONE_SEED, Explanation
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "correlations", "payload", "training_curves"]
@@ -29,21 +35,24 @@ Array = npt.NDArray[Any]
 
 MOST_NODES = 20_000
 MOST_EDGES = 500_000
+MOST_REASONS = 255  # that a byte can number
+MOST_SHARES = 8_000_000  # edges × reasons, of two bytes each
 MOST_LETTERS = 2_000  # of a name
+MOST_LINE = 500  # letters of a line about a reason
 MOST_TEXT = 500  # of a text that belongs to a node
 ALL_TEXT = 4_000_000  # of all of them
+TRAIT_ENTRIES = 300_000  # of all nodes; beyond them the page has labels only
+RANGE_ENTRIES = 2_000_000  # edges × reasons whose range over fits is shown
 NEAREST = 15  # nodes that hold a map together
 LISTED = 24  # nearest nodes searched for those that are no neighbours in the graph
 LATENT = 8  # of these the page shows
 LATENT_ENTRIES = 700_000  # in all, so that the page stays small where there are many factors
+WHOLE = 65535  # a share of 1
 
 
-def check_size(trained: TrainedModel | None, data: Data) -> None:
+def check_size(data: Data) -> None:
     """Refuse what the page cannot show, before any work is done."""
     nodes, edges = data.x.size(0), data.edge_index.size(1) // 2
-    if trained is not None and not trained.model.num_factors:
-        title = MODELS[trained.name].title
-        raise InputError(f"{title} has no factors to explore; train lgdgcn or disengcn")
     if nodes > MOST_NODES:
         raise InputError(
             f"the graph has {nodes} nodes, the page shows {MOST_NODES} at most; "
@@ -54,100 +63,212 @@ def check_size(trained: TrainedModel | None, data: Data) -> None:
 
 
 def payload(
-    trained: TrainedModel,
-    data: Data,
+    explanation: Explanation,
     *,
     dataset: str,
     log: Iterable[str] = (),
     scores: Mapping[str, float | None] | None = None,
     measures: Sequence[Mapping[str, Any]] = (),
     warnings: Sequence[str] = (),
-    others: Sequence[TrainedModel] = (),
     progress: Callable[[str], None] = lambda step: None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Collect what the page shows of a model with factors on a graph.
+    """Collect what the page shows of a graph, the reasons of its edges and predictions.
 
     Args:
-        trained: The model.
-        data: The graph in canonical form.
+        explanation: The graph with its reasons and, where there is one, the model.
         dataset: Name of the graph.
         log: Lines of the training's ``metrics.jsonl``.
         scores: Scores by name.
         measures: Rows of the measures.
         warnings: What a reader of the scores should know.
-        others: The same model trained with other seeds.
-        progress: Told what is done next.
+        progress: Called with what is done next.
         seed: Seed of the layouts.
+
+    Raises:
+        InputError: There are more reasons, or probabilities, than the page can hold.
     """
-    check_size(trained, data)
-    progress("model")
-    explainer = explainer_of(trained, data, others)
-    output = explainer.output
-    logits, last = output.logits.cpu(), output.layers[-1]
-    units = last.units.cpu().contiguous()  # [N, M, d]
-    nodes, factors, channels = units.shape
-    truth = known_labels(data, trained.classes)
-    edge_factors = torch.from_numpy(explainer.factors)
-    unrouted = routing_warning(explainer.edge_factors_of_graph, trained.settings)
-    dominant = trained.dominant_factors(output)
-    assert dominant is not None
-    model = MODELS[trained.name].title
-    names = getattr(data, "node_ids", range(nodes))
+    data, model, shares = explanation.graph, explanation.model, explanation.reasons.probability
+    check_size(data)
+    if shares.shape[1] > MOST_REASONS or shares.size > MOST_SHARES:
+        raise InputError(
+            f"the graph has {len(shares)} edges with {shares.shape[1]} {explanation.noun}s, too "
+            "many for one page; see them with lgdgcn predict RUN, or lgdgcn explain RUN"
+        )
     progress("layout of the graph")
-    position = graph_layout(explainer.pairs.ends, nodes, seed)
+    position = graph_layout(explanation.edges.ends, len(explanation.ids), seed)
+    has_factors = explanation.noun == "factor" and model is not None
+    what = f"{explanation.noun}s of edges" if model is None else MODELS[model.name].title
     return {
-        "title": f"{model} on {_short(dataset, 100)}",
+        "title": f"{what[0].upper()}{what[1:]} {'of' if model is None else 'on'} "
+        + _short(dataset, 100),
         "dataset": _short(dataset),
-        "model": model,
-        "variant": trained.settings.variant,
-        "factors": factors,
-        "nodes": nodes,
-        "multiLabel": trained.task.multi_label,
-        "channels": channels,
-        "ids": [_short(name) for name in names],
+        "model": what,
+        "variant": None if model is None else model.settings.variant,
+        "nodes": len(explanation.ids),
+        "ids": [_short(name) for name in explanation.ids],
         "texts": _texts(data),
-        "classes": [_short(name) for name in trained.classes],
-        **predictions(trained.task, logits, truth, data),
-        "dominant": encoded(dominant.cpu(), "u8"),
-        "factorClasses": _factor_classes(trained, last.units),
         "position": encoded(position, "f32"),
-        "edges": encoded(explainer.pairs.ends, "u32"),
-        "edgeFactors": encoded(_whole_shares(edge_factors), "u16"),
-        "unrouted": unrouted,
-        **about_factors(explainer),
-        "without": _without(explainer, progress),
-        **_by_factor(units, data.edge_index.numpy(), progress, seed),
+        **_reasons(explanation),
+        **_labels(explanation, progress),
+        **(_factors(explanation, progress, seed) if has_factors else _no_factors(explanation)),
         "curves": training_curves(log),
-        **correlations(units.numpy()),
-        "confusion": confusion(trained.task, logits, truth, data),
         "measures": list(measures),
         "scores": dict(scores or {}),
         "warnings": [_short(warning) for warning in told_of_training(warnings)],
     }
 
 
-def _without(explainer: Explainer, progress: Callable[[str], None]) -> dict[str, Any]:
-    progress("predictions without each factor")
-    return without_factors(explainer)
+# Reasons of edges
 
 
-def _texts(data: Data) -> list[dict[str, Any]]:
-    """What a user's table says of the nodes in words, as far as the page has room for it."""
-    columns = data.get("node_text") or {}
-    letters = max(2, min(MOST_TEXT, ALL_TEXT // max(1, len(columns) * data.x.size(0))))
-    return [
-        {"name": _short(name, 60), "values": [_short(text, letters) for text in texts]}
-        for name, texts in columns.items()
-    ]
+def _reasons(explanation: Explanation) -> dict[str, Any]:
+    """The edges with their reasons, and what the reasons are about."""
+    reasons, noun = explanation.reasons, explanation.noun
+    found = reasons.stability
+    known = reasons.known
+    return {
+        "noun": noun,
+        "factors": len(reasons.names),
+        "fits": explanation.num_fits,
+        "edges": encoded(reasons.edges.ends, "u32"),
+        "edgeFactors": encoded(_whole_shares(reasons.probability), "u16"),
+        "edgeRange": _edge_range(explanation),
+        "unknown": encoded(reasons.unknown, "u8"),
+        "known": None if known is None else encoded(known, "u8"),
+        "factorNames": [
+            None if one.name == f"{noun} {number}" else _short(one.name, MOST_LINE)
+            for number, one in enumerate(explanation.descriptions, start=1)
+        ],
+        "about": [
+            {
+                "lines": [_short(line, MOST_LINE) for line in one.lines],
+                "stability": ONE_SEED if found is None else found.notes[k],
+                "stable": None if found is None else found.rows[k]["stable"],
+            }
+            for k, one in enumerate(explanation.descriptions)
+        ],
+        "traits": _traits(explanation),
+    }
 
 
-def _whole_shares(edge_factors: Tensor) -> Tensor:
+def _whole_shares(shares: Array) -> Array:
     """Probabilities as 0 to 65535; the strongest stays strongest where rounding makes a tie."""
-    rounded = (65535 * edge_factors.double()).round()
-    strongest = edge_factors.argmax(1, keepdim=True)
-    largest = rounded.scatter(1, strongest, -1).amax(1, keepdim=True)
-    return rounded.scatter(1, strongest, rounded.gather(1, strongest).maximum(largest + 1))
+    rounded = np.round(WHOLE * shares)
+    rows, best = np.arange(len(shares)), shares.argmax(1)
+    others = rounded.copy()
+    others[rows, best] = -1
+    rounded[rows, best] = np.minimum(np.maximum(rounded[rows, best], others.max(1) + 1), WHOLE)
+    return np.asarray(rounded)
+
+
+def _edge_range(explanation: Explanation) -> dict[str, Any] | None:
+    """Lowest and highest probability over the fits, in bytes."""
+    low, high = explanation.reasons.low, explanation.reasons.high
+    if low is None or high is None or low.size > RANGE_ENTRIES:
+        return None
+    return {"low": encoded(255 * low, "u8"), "high": encoded(255 * high, "u8")}
+
+
+def _traits(explanation: Explanation) -> dict[str, Any] | None:
+    """Which traits every node has; only labels where that would make the page large."""
+    traits = explanation.traits
+    kept = np.arange(len(traits.names))
+    if traits.has.nnz > TRAIT_ENTRIES:
+        kept = np.flatnonzero([kind == "label" for kind in traits.kinds])
+    has = traits.has[:, kept].tocsr()
+    has.sort_indices()
+    if not has.nnz or has.nnz > TRAIT_ENTRIES:
+        return None
+    return {
+        "names": [_short(f"{traits.kinds[t]} {traits.names[t]}", 100) for t in kept],
+        "start": encoded(has.indptr, "u32"),
+        "of": encoded(has.indices, "u32"),
+    }
+
+
+# Labels of nodes, known and predicted
+
+
+def _labels(explanation: Explanation, progress: Callable[[str], None]) -> dict[str, Any]:
+    """Known labels and, where there is a model, predictions with and without each reason."""
+    data, model = explanation.graph, explanation.model
+    classes = list(data.get("classes") or []) if model is None else model.classes
+    truth = known_labels(data, classes) if "y" in data and classes else None
+    found = {"classes": [_short(name) for name in classes], "part": part_of_split(data)}
+    if model is None:
+        return found | {
+            "multiLabel": truth is not None and bool((truth.sum(1) > 1).any()),
+            "truth": None if truth is None else encoded(label_numbers(truth), "i32"),
+        }
+    logits = explanation.outputs[0].logits.cpu()
+    progress(f"predictions without each {explanation.noun}")
+    return found | {
+        "multiLabel": model.task.multi_label,
+        **predictions(model.task, logits, truth),
+        "without": _without(explanation, model),
+        "confusion": confusion(model.task, logits, truth, data),
+    }
+
+
+def _without(explanation: Explanation, model: TrainedModel) -> dict[str, Any]:
+    """The prediction of every node on the graph without the edges of each reason, run again.
+
+    Returns:
+        ``predicted`` ``[N, K]``, where a node has one label; ``kept`` ``[N, K]``, how many of the
+        labels predicted before still are; ``probability`` ``[N, K]``, of the labels predicted
+        before, their mean where there are several; and the range of that over the seeds of the
+        whole graph, ``low`` and ``high`` ``[N]``.
+    """
+    task = model.task
+    labels = chosen(task, explanation.outputs[0].logits)
+    count = labels.sum(1).clamp(min=1)
+
+    def of_prediction(logits: Tensor) -> Tensor:
+        return (task.probabilities(logits) * labels).sum(1) / count
+
+    predicted, kept, probability = [], [], []
+    for k in range(len(explanation.reasons.names)):
+        logits = explanation.without(k)[0]
+        predicted.append(task.predict(logits))
+        kept.append((labels & chosen(task, logits)).sum(1).clamp(max=255))
+        probability.append(of_prediction(logits))
+    seeds = torch.stack([of_prediction(output.logits) for output in explanation.outputs])
+    several = len(seeds) > 1
+    return {
+        "predicted": None if task.multi_label else encoded(torch.stack(predicted, 1).cpu(), "i32"),
+        "kept": encoded(torch.stack(kept, 1).cpu(), "u8"),
+        "probability": encoded(WHOLE * torch.stack(probability, 1).cpu(), "u16"),
+        "low": encoded(WHOLE * seeds.amin(0).cpu(), "u16") if several else None,
+        "high": encoded(WHOLE * seeds.amax(0).cpu(), "u16") if several else None,
+    }
+
+
+# What only factors of a node model have: units, and maps of them
+
+
+def _no_factors(explanation: Explanation) -> dict[str, Any]:
+    return {"channels": 0, "dominant": encoded(explanation.activity.argmax(1), "u8")}
+
+
+def _factors(
+    explanation: Explanation, progress: Callable[[str], None], seed: int
+) -> dict[str, Any]:
+    """The units of all nodes: a map of each factor, and how they are correlated."""
+    model, output = explanation.model, explanation.outputs[0]
+    assert model is not None
+    last = output.layers[-1]
+    units = last.units.cpu().contiguous()  # [N, M, d]
+    dominant = model.dominant_factors(output)
+    assert dominant is not None
+    return {
+        "channels": units.size(2),
+        "dominant": encoded(dominant.cpu(), "u8"),
+        "factorClasses": _factor_classes(model, last.units),
+        "unrouted": routing_warning(explanation.edge_factors, model.settings),
+        **_by_factor(units, explanation.graph.edge_index.numpy(), progress, seed),
+        **correlations(units.numpy()),
+    }
 
 
 def _factor_classes(trained: TrainedModel, units: Tensor) -> dict[str, Any] | None:
@@ -189,6 +310,16 @@ def _by_factor(
         "maps": encoded(maps, "f32"),
         "latent": {"neighbours": encoded(found, "i32"), "distance": encoded(far, "f32")},
     }
+
+
+def _texts(data: Data) -> list[dict[str, Any]]:
+    """What a user's table says of the nodes in words, as far as the page has room for it."""
+    columns = data.get("node_text") or {}
+    letters = max(2, min(MOST_TEXT, ALL_TEXT // max(1, len(columns) * data.x.size(0))))
+    return [
+        {"name": _short(name, 60), "values": [_short(text, letters) for text in texts]}
+        for name, texts in columns.items()
+    ]
 
 
 def _short(name: object, letters: int = MOST_LETTERS) -> str:

@@ -15,7 +15,7 @@ from lgdgcn.data.packed import PackedGraph
 from lgdgcn.errors import InputError
 from lgdgcn.large.hops import row_ranges
 from lgdgcn.large.inference import UnitTable, scores_without, unit_table
-from lgdgcn.large.neighbourhood import drawn_edges, induced_edges
+from lgdgcn.large.neighbourhood import around, drawn_edges, induced_edges, linked_sample
 from lgdgcn.large.rows import GraphRows, as_tensor, feature_rows, mapped_data, rows_scaling
 from lgdgcn.models import ClassUnitGCN, NodeOutput
 from lgdgcn.nn import Disentangled
@@ -24,6 +24,7 @@ from lgdgcn.train.trained import TrainedModel
 __all__ = ["GraphView"]
 
 _DRAWN = 100_000  # edges whose factors say whether edges are told apart
+_LINKED = 20_000  # nodes by which factors are described
 _OF_NODES = ("y", "train_mask", "val_mask", "test_mask", "y_factor")
 _OF_EDGES = ("edge_weight", "edge_type")
 _OF_GRAPHS = ("classes", "feature_names", "edge_type_names", "encoding")
@@ -196,6 +197,23 @@ class GraphView(TrainedModel):
         for key in _OF_NODES:
             if key in self.data:
                 part[key] = self.data[key][nodes]
+        return part
+
+    def part_around(self, names: Sequence[str]) -> Data:
+        """A sample of linked nodes, and all neighbours of the nodes of these ids.
+
+        Its ``asked`` are the numbers of the latter in the part, where there are any.
+
+        Raises:
+            InputError: One of them is no node.
+        """
+        nodes = linked_sample(self.rows, _LINKED)
+        if not names:
+            return self.part(nodes)
+        asked = torch.unique(self.find(names))
+        nodes = torch.unique(torch.cat([around(self.rows, asked, 1), nodes]))
+        part = self.part(nodes)
+        part.asked = torch.searchsorted(nodes, asked)
         return part
 
     def part(self, nodes: Tensor) -> Data:

@@ -1,11 +1,23 @@
-"""Which kind of link is this edge: a model of edges, and what it is compared with.
+"""Why each edge of a graph is there: one model, one container, one explanation.
 
-A *pair* is an edge counted once. Pairs are in the order of the edges ``(i, j)`` with ``i < j`` of a
-canonical graph; P is their number, K the number of types and M that of reasons.
+Rows are undirected edges, see :class:`Edges`: E is their number, K that of reasons or types.
 """
 
-from lgdgcn.reasons.fit import EdgeReasons, fit_edges
+from lgdgcn.reasons.edge_reasons import EdgeReasons
+from lgdgcn.reasons.edges import Edges
+from lgdgcn.reasons.explanation import Explanation
+from lgdgcn.reasons.fit import fit_edges
+from lgdgcn.reasons.model import EdgeReasonModel
 from lgdgcn.reasons.number_of_reasons import ModelChoice, choose_model
 from lgdgcn.reasons.of_graph import fit_graph
 
-__all__ = ["EdgeReasons", "ModelChoice", "choose_model", "fit_edges", "fit_graph"]
+__all__ = [
+    "EdgeReasonModel",
+    "EdgeReasons",
+    "Edges",
+    "Explanation",
+    "ModelChoice",
+    "choose_model",
+    "fit_edges",
+    "fit_graph",
+]

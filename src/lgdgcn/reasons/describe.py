@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from lgdgcn.errors import InputError
+from lgdgcn.reasons.edge_reasons import EdgeReasons
 from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.traits import NodeTraits
 
@@ -78,14 +77,7 @@ class Description:
 
 
 def describe_reasons(
-    probability: Any,
-    edge_index: Any,
-    traits: NodeTraits,
-    ids: Sequence[str],
-    *,
-    names: Sequence[str] | None = None,
-    noun: str = "reason",
-    most: int = 5,
+    reasons: EdgeReasons, traits: NodeTraits, ids: Sequence[str], *, most: int = 5
 ) -> list[Description]:
     """Describe every reason of a graph's edges.
 
@@ -97,35 +89,30 @@ def describe_reasons(
     reasons, so q is a ranking of traits rather than an exact error rate.
 
     Args:
-        probability: Of each reason ``[E, M]``.
-        edge_index: Edges in one or both directions ``[2, E]``.
+        reasons: Observed types keep their names.
         traits: What the nodes have.
         ids: Of the nodes.
-        names: Of the reasons where they are known, such as shown types.
-        noun: What one without a name is called, with its number.
-        most: How many traits, edges and nodes to tell.
+        most: How many traits, edges and nodes to list.
     """
-    pairs = Edges.of(edge_index, len(ids))
-    given = np.asarray(probability, dtype=float)
-    if given.ndim != 2 or len(given) != len(pairs.number):
-        edges = len(pairs.number)
-        raise InputError(f"probability has shape {list(given.shape)}: give [{edges}, M]")
-    shares = pairs.once(given)  # [P, M]
-    activity = np.asarray(pairs.incidence @ shares)  # [N, M]
-    sizes = np.bincount(shares.argmax(1), minlength=shares.shape[1])
-    enriched = _enriched(activity, pairs.degree, traits, most)
+    edges, shares, activity = reasons.edges, reasons.probability, reasons.activity
+    likeliest = reasons.predict()
+    sizes = np.bincount(likeliest, minlength=len(reasons.names))
+    enriched = _enriched(activity, edges.degree, traits, most)
     enriched = [own if size else [] for own, size in zip(enriched, sizes, strict=True)]
-    found = names or _names(enriched, noun)
+    names = reasons.names if reasons.noun == "type" else _names(enriched, reasons.noun)
     return [
         Description(
-            found[m],
-            int(sizes[m]),
-            float(sizes[m] / max(len(pairs), 1)),
-            enriched[m],
-            _typical_edges(shares[:, m], shares.argmax(1) == m, pairs, ids, most),
-            [(ids[i], float(activity[i, m])) for i in _largest(activity[:, m], most) if sizes[m]],
+            name=names[k],
+            size=int(sizes[k]),
+            share=float(sizes[k] / max(len(edges), 1)),
+            traits=enriched[k],
+            edges=_typical_edges(shares[:, k], likeliest == k, edges, ids, most),
+            nodes=[
+                (ids[i], float(activity[i, k])) for i in _largest(activity[:, k], most) if sizes[k]
+            ],
+            unknown=int(reasons.unknown[likeliest == k].sum()),
         )
-        for m in range(shares.shape[1])
+        for k in range(len(names))
     ]
 
 

@@ -1,12 +1,10 @@
 """Reasons of the edges of a graph: the one entry to this package."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from lgdgcn.errors import InputError
 from lgdgcn.reasons.clique_kinds import find_kinds
@@ -21,72 +19,17 @@ from lgdgcn.reasons.columns import (
     share_columns,
 )
 from lgdgcn.reasons.consensus import activity_fits, fit_consensus, sizes_around
+from lgdgcn.reasons.edge_reasons import EdgeReasons
 from lgdgcn.reasons.edges import Array, Edges
 from lgdgcn.reasons.evidence import Evidence
 from lgdgcn.reasons.number_of_reasons import ModelChoice, choose_model
 from lgdgcn.reasons.paying_cliques import both_reasons, find_paying
 from lgdgcn.reasons.shown_types import fit_types
 
-__all__ = ["EdgeReasons", "fit_edges"]
+__all__ = ["UNKNOWN", "fit_edges"]
 
+UNKNOWN = 0.5  # an edge is unknown if a larger part of it is explained by no reason or type
 MOST_ACTIVITIES = 32  # of a model whose shares are columns: more of them cost much and tell little
-
-
-@dataclass(frozen=True)
-class EdgeReasons:
-    """Reasons of every edge; a row for each column of ``edge_index``.
-
-    Attributes:
-        probability: Of each reason; rows sum to 1 ``[E, M]``.
-        presence: That the reason is there, alone or with others ``[E, M]``.
-        unknown: Part of the edge that no reason explains; with shown types, entropy of the
-            probabilities over that of the usual shares, 1 where the graph says nothing ``[E]``.
-        names: Of the reasons: the shown types, or "reason 1" and so on.
-        activity: Expected number of pairs of each reason at each node ``[N, M]``.
-        usual: Share of each reason in the graph, or among the shown types ``[M]``.
-        curve: The family, the number of reasons, and the held-out likelihoods behind them.
-        log_loss: Cross-validated at the shown types; None without them or with very few.
-        weights: How much each learner of shown types counts.
-    """
-
-    probability: Tensor
-    presence: Tensor
-    unknown: Tensor
-    names: list[str]
-    activity: Tensor
-    usual: Tensor
-    curve: ModelChoice
-    log_loss: float | None = None
-    weights: dict[str, float] = field(default_factory=dict)
-
-    def predict(self, balanced: bool = False) -> Tensor:
-        """Index of the likeliest reason of each edge ``[E]``.
-
-        Args:
-            balanced: Whether rare reasons count as much as common ones: best for the mean recall,
-                not for accuracy.
-        """
-        scores = self.probability / self.usual.clamp(min=1e-6) if balanced else self.probability
-        return scores.argmax(1)
-
-    def with_known(self, types: Tensor) -> "EdgeReasons":
-        """Return the same with the types that are known in the place of what was learnt.
-
-        What was learnt of the same edges tells how well other fits agree; what is given to a user
-        must not contradict what the user gave.
-
-        Args:
-            types: 0/1, a row of zeros where nothing is known ``[E, T]``.
-        """
-        given = types.to(self.probability.dtype)
-        known = given.any(1, keepdim=True)
-        share = given / given.sum(1, keepdim=True).clamp(min=1)
-        return replace(
-            self,
-            probability=share.where(known, self.probability),
-            presence=given.where(known, self.presence),
-            unknown=self.unknown.masked_fill(known.squeeze(1), 0.0),
-        )
 
 
 def fit_edges(
@@ -116,10 +59,10 @@ def fit_edges(
     Example:
         >>> from itertools import combinations
         >>> ring = [(node, (node + 1) % 8) for node in range(8)]
-        >>> edges = torch.tensor([*combinations(range(8, 14), 2), *ring]).T
+        >>> edges = np.array([*combinations(range(8, 14), 2), *ring]).T
         >>> reasons = fit_edges(edges, 14, num_factors=2)
         >>> reasons.probability.shape, reasons.names
-        (torch.Size([23, 2]), ['reason 1', 'reason 2'])
+        ((23, 2), ['reason 1', 'reason 2'])
     """
     pairs = Edges.of(edge_index, num_nodes)
     if not len(pairs):
@@ -159,16 +102,15 @@ def fit_edges(
     presence = 1 - (1 - model.probability) ** several
     usual = max(float(_entropy(model.usual)), 1e-9)
     unknown = np.minimum(_entropy(model.probability) / usual, 1)
-    return _result(
-        pairs,
-        model.probability,
-        presence,
-        unknown,
-        names,
-        model.usual,
-        choice,
-        log_loss=model.log_loss,
-        weights=model.weights,
+    return EdgeReasons(
+        edges=pairs,
+        probability=model.probability,
+        names=names,
+        presence=presence,
+        unknown=unknown > UNKNOWN,
+        usual=model.usual,
+        noun="type",
+        about={"choice": asdict(choice), "log_loss": model.log_loss, "weights": model.weights},
     )
 
 
@@ -193,7 +135,15 @@ def _without_types(
         model = fit_consensus(pairs, choice.num_factors, classes=classes, seed=seed)
         probability, presence = model.shares(pairs.ends), model.presence(pairs.ends)
         unknown = model.background(pairs)
-    return _result(pairs, probability, presence, unknown, names, probability.mean(0), choice)
+    return EdgeReasons(
+        edges=pairs,
+        probability=probability,
+        names=names,
+        presence=presence,
+        unknown=unknown > UNKNOWN,
+        usual=probability.mean(0),
+        about={"choice": asdict(choice)},
+    )
 
 
 def _columns(
@@ -210,31 +160,6 @@ def _columns(
     return [*columns, line_columns(pairs), share_columns([fit.shares(pairs.ends) for fit in fits])]
 
 
-def _result(
-    pairs: Edges,
-    probability: Array,
-    presence: Array,
-    unknown: Array,
-    names: list[str],
-    usual: Array,
-    choice: ModelChoice,
-    **more: Any,
-) -> EdgeReasons:
-    """From pairs to edges; nothing is known about a self loop."""
-    loop, edge = pairs.number < 0, np.maximum(pairs.number, 0)
-    even = 1 / probability.shape[1]
-    per_edge = [
-        np.where(loop[:, None], even, probability[edge]),
-        np.where(loop[:, None], even, presence[edge]),
-        np.where(loop, 1.0, unknown[edge]),
-    ]
-    first, second, third = (torch.from_numpy(array).float() for array in per_edge)
-    activity = torch.from_numpy(np.asarray(pairs.incidence @ probability)).float()
-    return EdgeReasons(
-        first, second, third, names, activity, torch.from_numpy(usual).float(), choice, **more
-    )
-
-
 def _entropy(probability: Array) -> Array:
     result: Array = -(probability * np.log(np.maximum(probability, 1e-12))).sum(-1)
     return result
@@ -249,10 +174,7 @@ def _types_of_pairs(shown: Any, pairs: Edges) -> Array:
     if not np.isin(given, (0, 1)).all():
         wrong = given[~np.isin(given, (0, 1))][0]
         raise InputError(f"shown has the value {wrong}: give 0 or 1")
-    types = np.zeros((len(pairs), given.shape[1]))
-    known = pairs.number >= 0
-    np.maximum.at(types, pairs.number[known], given[known])
-    return types
+    return (pairs.once(given) > 0).astype(float)
 
 
 def _labels(y: Any, num_nodes: int) -> Array | None:

@@ -1,7 +1,8 @@
 """Which family of models a graph's links follow and how many reasons they have."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,14 @@ class ModelChoice:
     error: tuple[float, ...] = ()
     clique_mean: float | None = None
     kinds: int = 0
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "ModelChoice":
+        """Read a choice back from JSON, which has lists for tuples."""
+        every: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in values.items()
+        }
+        return cls(**every)
 
     @property
     def family(self) -> str:

@@ -10,19 +10,16 @@ from torch_geometric.data import Data
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
-from lgdgcn.reasons.fit import EdgeReasons, fit_edges
+from lgdgcn.reasons.edge_reasons import EdgeReasons
+from lgdgcn.reasons.fit import fit_edges
 from lgdgcn.runtime import check_cpu
 
 __all__ = [
-    "UNKNOWN",
     "check_edges_device",
     "fit_graph",
     "known_types",
     "load_edges",
-    "unknown_edges",
 ]
-
-UNKNOWN = 0.5  # an edge is unknown if a larger part of it is explained by no reason or type
 
 
 def check_edges_device(device: str) -> None:
@@ -81,13 +78,6 @@ def known_types(data: Data) -> Tensor | None:
             "any to find reasons"
         )
     return types
-
-
-def unknown_edges(reasons: EdgeReasons, data: Data) -> Tensor:
-    """Edges about which nothing is known: no type was given, and little is explained ``[E]``."""
-    unknown = reasons.unknown > UNKNOWN
-    types = known_types(data)
-    return unknown if types is None else unknown & ~types.bool().any(1)
 
 
 def _matrix(x: Tensor) -> object:

@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -94,14 +95,15 @@ def untrained_ours(data: Data, shown: Tensor, seed: int) -> Array:
 
 def reasons(data: Data, shown: Tensor, seed: int) -> Array:
     """The model of edges: activities or kinds of cliques, and types where some are shown."""
-    return Edges.of_graph(data).once(_fit(data, shown, seed).probability)
+    return _fit(data, shown, seed).probability
 
 
 def balanced_reasons(data: Data, shown: Tensor, seed: int) -> Array:
     """The same probabilities with rare types counted as much as common ones."""
     found = _fit(data, shown, seed)
-    weighted = found.probability / found.usual.clamp(min=1e-6)
-    return Edges.of_graph(data).once(weighted / weighted.sum(1, keepdim=True))
+    weighted = found.probability / np.maximum(found.usual, 1e-6)
+    result: Array = weighted / weighted.sum(1, keepdims=True)
+    return result
 
 
 def _fit(data: Data, shown: Tensor, seed: int) -> EdgeReasons:

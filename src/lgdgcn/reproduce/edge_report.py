@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lgdgcn.metrics.arrays import Array
-from lgdgcn.metrics.edge_types import BINS
 from lgdgcn.plots import COLORS, save_figure
+from lgdgcn.reasons.scores import BINS
 from lgdgcn.reproduce.edge_methods import LEVELS
 from lgdgcn.reproduce.edges import EdgeResult
 from lgdgcn.reproduce.figures import LINE_MARKERS, STYLE

@@ -21,8 +21,8 @@ from lgdgcn.data.labels import UntrainableError
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import InputError, LGDWarning
-from lgdgcn.metrics.edge_types import edge_type_scores, reliability_curve, single_types
 from lgdgcn.reasons.edges import Edges
+from lgdgcn.reasons.scores import edge_type_scores, reliability_curve, single_types
 from lgdgcn.reasons.shown import shown_types
 from lgdgcn.reproduce.edge_methods import LEVELS, METHODS, EdgeMethod, Level
 from lgdgcn.storage import make_folder, write_json

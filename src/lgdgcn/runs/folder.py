@@ -5,9 +5,9 @@
 ``checkpoint.safetensors`` with ``checkpoint.previous.safetensors``; once asked for,
 ``predictions.csv``, ``predictions-edges.csv`` (``.parquet`` of large graphs), ``measure.json`` and
 ``explore.html``; below ``compared/`` a folder of the same kind for every model beside it. A run of
-``--task edges`` has ``edge_reasons.safetensors``, ``edge_reasons.json`` and ``reasons.png`` instead
-of a model and its units. A run owns the files of these names, once ``config.toml`` says that it is
-a run, and nothing else. ``run.lock`` is empty and stays.
+``--task edges`` has ``reasons.safetensors`` and ``reasons.png`` instead of a model and its units.
+A run owns the files of these names, once ``config.toml`` says that it is a run, and nothing else.
+``run.lock`` is empty and stays.
 Everything that can be refused is refused before training.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["Run", "only_process"]
 
 _LOCK = "run.lock"
 _MORE_NAMES = re.compile(
-    r"model-seed-[0-9]+\.safetensors|predictions(-edges)?\.parquet|edge_reasons\.json"
+    r"model-seed-[0-9]+\.safetensors|predictions(-edges)?\.parquet"
     r"|checkpoint\.previous\.safetensors"
 )
 
@@ -58,7 +58,7 @@ class Run:
         self.edge_predictions = self.path / "predictions-edges.csv"
         self.measures = self.path / "measure.json"
         self.page = self.path / "explore.html"
-        self.reasons = self.path / "edge_reasons.safetensors"
+        self.reasons = self.path / "reasons.safetensors"
         self.reasons_figure = self.path / "reasons.png"
         self.checkpoint = self.path / "checkpoint.safetensors"
         self.lock = self.path / _LOCK

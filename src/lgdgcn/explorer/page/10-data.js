@@ -130,6 +130,7 @@ function readData() {
 }
 
 const data = readData();
+const hasFactors = data.raw.channels > 0; // the reasons of edges are the factors of the model
 const PARTS = ["no part", "train", "validation", "test"];
 
 function labelsIn(values, width, node) {
@@ -146,7 +147,7 @@ function truthOf(node) {
 }
 
 function predictionOf(node) {
-  if (!data.predicted) return []; // a run that is about edges
+  if (!data.predicted) return []; // nothing predicts labels
   return labelsIn(data.predicted, data.predictedWidth, node);
 }
 

@@ -4,7 +4,7 @@ const COLOURINGS = new Map([
   ["class", "Class"],
   ["predicted", "Prediction"],
   ["confidence", "Confidence"],
-  ["factor", data.predicted ? "Dominant factor" : `Most frequent ${data.noun}`],
+  ["factor", hasFactors ? "Dominant factor" : `Most frequent ${data.noun}`],
 ]);
 if (!data.truth) COLOURINGS.delete("class");
 if (!data.predicted) for (const mode of ["predicted", "confidence"]) COLOURINGS.delete(mode);
@@ -17,9 +17,9 @@ const PANELS = new Map([
   ["measures", "Measures"],
 ]);
 if (data.about.length === 0) PANELS.delete("factors");
-if (!data.predicted) { // nothing was trained on nodes
-  for (const name of ["training", "correlation", "confusion", "measures"]) PANELS.delete(name);
-}
+if (!data.predicted) for (const name of ["training", "confusion"]) PANELS.delete(name);
+if (!hasFactors) PANELS.delete("correlation");
+if (!hasFactors && data.raw.measures.length === 0) PANELS.delete("measures");
 const WHOLE_VIEW = Object.freeze({ x: 0, y: 0, zoom: 1 });
 const ZOOMS = [0.5, 200];
 const LASSO_STEP = 1000; // corners of a lasso are kept to a thousandth, in the link and before it

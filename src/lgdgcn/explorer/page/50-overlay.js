@@ -148,10 +148,8 @@ function showTip(node, left, top, view) {
     rows.push(element("span", {}, quiet(`in factor ${m + 1} `), ...own));
   }
   const said = [count(edgesOf(node).length, "neighbour")];
-  if (data.predicted) {
-    said.unshift(`${percent(data.confidence[node])} sure`,
-      `decided by factor ${data.dominant[node] + 1}`);
-  }
+  if (hasFactors) said.unshift(`decided by factor ${data.dominant[node] + 1}`);
+  if (data.predicted) said.unshift(`${percent(data.confidence[node])} sure`);
   rows.push(quiet(said.join(" · ")));
   tip.replaceChildren(...rows);
   const stage = byId("stage").getBoundingClientRect();

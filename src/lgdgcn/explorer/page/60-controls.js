@@ -48,7 +48,7 @@ function legendParts() {
   if (state.colour === "factor") {
     const most = `The ${data.noun} that most of a node’s edges have, in the colours listed below.`;
     const adds = "The factor that adds most to a node’s prediction, in the colours listed below.";
-    return [note(data.predicted ? adds : most)];
+    return [note(hasFactors ? adds : most)];
   }
   const counts = labelCounts(state.colour === "class" ? truthOf : predictionOf);
   return [...mapLegend(), ...classLegend(counts)];

@@ -62,7 +62,7 @@ function overview() {
     ["Nodes", data.nodes.toLocaleString("en")],
     ["Edges", data.edges.toLocaleString("en")],
     [raw.multiLabel ? "Labels" : "Classes", data.classes.length],
-    [`${nounOf()}s`, data.predicted
+    [`${nounOf()}s`, hasFactors
       ? `${data.factors}, of ${count(raw.channels, "channel")} each` : data.factors],
   ];
   if (data.classes.length === 0) facts.splice(2, 1);

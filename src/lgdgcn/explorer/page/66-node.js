@@ -29,15 +29,12 @@ function nodeCard(node) {
 
 function nodeTags(node) {
   const factor = data.dominant[node];
-  if (!data.predicted) {
-    const around = tag("", count(edgesOf(node).length, "neighbour"));
-    return element("p", { className: "tags" }, around);
+  const tags = [tag("", count(edgesOf(node).length, "neighbour"))];
+  if (data.predicted) tags.unshift(verdict(node), tag("", PARTS[data.part[node]]));
+  if (hasFactors) {
+    tags.push(tag("", swatch(css(hue(factor)), "line"), `decided by factor ${factor + 1}`));
   }
-  return element("p", { className: "tags" },
-    verdict(node),
-    tag("", PARTS[data.part[node]]),
-    tag("", count(edgesOf(node).length, "neighbour")),
-    tag("", swatch(css(hue(factor)), "line"), `decided by factor ${factor + 1}`));
+  return element("p", { className: "tags" }, ...tags);
 }
 
 function verdict(node) {

@@ -33,7 +33,7 @@ function groupCard(group) {
     card.append(shares("Predicted classes", nodes, predictionOf, name, classHue));
   }
   const factorOf = (node) => [data.dominant[node]];
-  const title = data.predicted ? "Deciding factors" : `Most frequent ${data.noun}`;
+  const title = hasFactors ? "Deciding factors" : `Most frequent ${data.noun}`;
   card.append(shares(title, nodes, factorOf, (m) => element("span", {}, ...factorTitle(m)), hue));
   const links = nodes.map((node) => ({ node }));
   const sure = ({ node }) => (data.predicted ? percent(data.confidence[node]) : "");

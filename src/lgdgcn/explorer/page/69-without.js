@@ -1,14 +1,14 @@
-// What if: a node's prediction on the graph without the edges of one factor, and the seeds.
+// What if: a node's prediction on the graph without the edges of one reason, and the seeds.
 
 /** The range of a prediction's probability over the seeds, as a sentence. */
 function overSeeds(node) {
   const { low, high } = data.without;
   if (!low) return note("One seed: how much this varies over seeds is not known.");
   const [from, to] = [low, high].map((of) => percent(of[node] / WHOLE_SHARE, 1));
-  return note(`Over ${count(data.raw.fits, "fit")} the prediction has ${from} to ${to}.`);
+  return note(`Over several seeds the prediction has ${from} to ${to}.`);
 }
 
-/** What is predicted without factor m. */
+/** What is predicted without reason m. */
 function predictedWithout(node, m) {
   const at = node * data.factors + m;
   const before = predictionOf(node);
@@ -28,7 +28,7 @@ function withoutFactors(node) {
       numberCell(percent(share, 1)));
   });
   const head = tableHead(["without", "prediction"], ["its probability"]);
-  const caption = "The prediction on the graph without the edges of each factor";
-  return [element("h4", {}, "Without the edges of one factor"), overSeeds(node),
+  const caption = `The prediction on the graph without the edges of each ${data.noun}`;
+  return [element("h4", {}, `Without the edges of one ${data.noun}`), overSeeds(node),
     table("numbers without", caption, head, rows)];
 }

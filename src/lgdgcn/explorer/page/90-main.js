@@ -56,7 +56,7 @@ function fitHelp() {
     byId("search").placeholder = "Search id";
     byId("search").setAttribute("aria-label", "Search nodes by id");
   }
-  if (data.predicted) return;
+  if (hasFactors) return;
   byId("help-lines").textContent = `A line has the colour of its most probable ${data.noun}, and is `
     + `grey where no ${data.noun} explains the edge well. Click it for the probability of each `
     + `${data.noun} and what speaks for it.`;

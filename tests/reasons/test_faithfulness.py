@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from faithfulness import deletion_curve, faithfulness
 
 from lgdgcn import LGDClassifier
 from lgdgcn.data.source import GraphSource
-from lgdgcn.metrics.faithfulness import deletion_curve, faithfulness
-from lgdgcn.reasons.edges import Edges
-from lgdgcn.reasons.explain import Explainer
+from lgdgcn.reasons import Edges, Explanation
 
 
 def star():
@@ -69,9 +68,9 @@ def test_a_leaf_has_no_other_edge_to_compare_with():
 def test_a_trained_model_is_faithful_on_planted_factors():
     data = GraphSource("synthetic:nodes=120,classes=3,factors=2,average_degree=12").load(0)
     model = LGDClassifier(hidden_channels=8, factors=2, epochs=60, budget="none").fit(data)
-    explainer = Explainer(model.trained_, data)
+    explanation = Explanation.of_factors(model.trained_, data)
     before = torch.clone(data.edge_index)
-    curve = faithfulness(explainer, count=40, most=5, draws=2)
+    curve = faithfulness(explanation, count=40, most=5, draws=2)
     assert (curve.nodes > 30).all()
     # a node has about six edges of each factor: one or two less hardly move a sure prediction
     assert (curve.named > 2 * curve.random)[3:].all(), curve

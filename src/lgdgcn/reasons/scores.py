@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from lgdgcn.metrics.arrays import Array
+from lgdgcn.reasons.edges import Array
 
 __all__ = [
     "EdgeTypeScores",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 
-from lgdgcn.metrics.edge_types import (
+from lgdgcn.reasons.scores import (
     accuracy,
     balanced_accuracy,
     edge_type_scores,

@@ -1,4 +1,4 @@
-"""Whether the factor named for a prediction matters: deletion of its edges against random ones."""
+"""Whether the reason named for a prediction matters: deletion of its edges against random ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lgdgcn.errors import InputError
-from lgdgcn.metrics.arrays import Array
-from lgdgcn.reasons.edges import Edges
-from lgdgcn.reasons.explain import Explainer, without_pairs
+from lgdgcn.reasons import Edges, Explanation
+from lgdgcn.reasons.edges import Array
+from lgdgcn.reasons.explanation import without_edges
 
 __all__ = ["DeletionCurve", "deletion_curve", "faithfulness"]
 
@@ -87,39 +87,34 @@ def deletion_curve(
 
 
 def faithfulness(
-    explainer: Explainer, *, count: int = 50, most: int = 5, draws: int = 3, seed: int = 0
+    explanation: Explanation, *, count: int = 50, most: int = 5, draws: int = 3, seed: int = 0
 ) -> DeletionCurve:
     """The deletion curve of a trained model, on nodes drawn at random from those with edges.
 
-    The factor named for a node is the one that adds most to its highest score, as in
-    ``lgdgcn predict``.
+    The reason named for a node is the factor that adds most to its highest score, as in
+    ``lgdgcn predict``, or the one that most of its edges have.
 
     Args:
-        explainer: The model and its graph.
+        explanation: The graph with its reasons and the model.
         count: How many nodes to draw.
         most: K, the largest number of edges.
         draws: Random sets of edges for each node and number.
         seed: Of the nodes and the random edges.
     """
-    trained, data, pairs = explainer.trained, explainer.data, explainer.pairs
-    dominant = trained.dominant_factors(explainer.output)
-    linked = np.flatnonzero(pairs.degree > 1)
-    if dominant is None or not len(linked):
-        raise InputError("faithfulness needs a model that names factors and a node with two edges")
+    model, data, edges = explanation.model, explanation.graph, explanation.edges
+    linked = np.flatnonzero(edges.degree > 1)
+    if model is None or not len(linked):
+        raise InputError("faithfulness needs a model and a node with two edges")
+    named = explanation.activity.argmax(1)
+    if explanation.noun == "factor":
+        named = model.dominant_factors(explanation.outputs[0]).cpu().numpy()
 
     def predict(removed: Array) -> Array:
-        logits = trained(without_pairs(data, pairs, removed)).logits
-        found: Array = trained.task.probabilities(logits).double().cpu().numpy()
+        logits = model(without_edges(data, edges, removed)).logits
+        found: Array = model.task.probabilities(logits).double().cpu().numpy()
         return found
 
     nodes = np.random.default_rng(seed).permutation(linked)[:count]
-    return deletion_curve(
-        predict,
-        pairs,
-        explainer.factors,
-        dominant.cpu().numpy(),
-        nodes,
-        most=most,
-        draws=draws,
-        seed=seed,
-    )
+    shares = explanation.reasons.probability
+    options = {"most": most, "draws": draws, "seed": seed}
+    return deletion_curve(predict, edges, shares, named, nodes, **options)
