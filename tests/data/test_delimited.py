@@ -58,36 +58,6 @@ def test_hashtags_are_ids(tmp_path, shape, quoting, header, head):
     assert named_edges(data) == pairs_of(*edges)
 
 
-@pytest.mark.filterwarnings("ignore::lgdgcn.errors.LGDWarning")
-@pytest.mark.parametrize(
-    "content", ["#a,#b\n#b,#c\n", "#a,#b\nx,#c\n", "#a,#b\nsource,target\nx,y"]
-)
-def test_a_first_edge_that_looks_like_a_comment_is_named(tmp_path, content):
-    (tmp_path / "edges.csv").write_text(content)
-    (tmp_path / "nodes.csv").write_text("id,label\nx,1\ny,2\n#c,2\n")
-    with pytest.warns(LGDWarning, match=r"'#a,#b' above the first row is taken as a comment; if"):
-        read_graph(tmp_path, "degree")
-
-
-@pytest.mark.parametrize("note", ["# a, b", "#", "## a,b", "#a note", "# FromNode\tToNode"])
-def test_notes_are_left_out_without_a_word(tmp_path, note):
-    (tmp_path / "edges.csv").write_text(f"{note}\nx,y\ny,x\n")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert read_graph(tmp_path, "degree", require_labels=False).node_ids == ["x", "y"]
-
-
-def test_comments_below_the_header_are_refused_with_a_hint(tmp_path):
-    (tmp_path / "nodes.csv").write_text("id,label\na,x\nb,y\n")
-    for content in ("a,b\n# note\n", "a,b\n# so, and so\n"):
-        (tmp_path / "edges.csv").write_text(content)
-        with pytest.raises(InputError, match=r"line 2: .*comments go above the first row"):
-            read(tmp_path)
-    (tmp_path / "nodes.csv").write_text("id,label\na,x\n# note\nb,y\n")
-    with pytest.raises(InputError, match=r"nodes\.csv line 3: 1 cells .*comments go above"):
-        read(tmp_path)
-
-
 names = st.text(
     st.one_of(
         st.sampled_from(
@@ -130,77 +100,10 @@ def test_any_text_comes_back(tmp_path_factory, ids, labels, shape, quoting, end)
     assert data.x.view(-1).tolist() == list(range(len(ids)))
 
 
-def test_blanks_are_layout_if_the_first_row_has_them(tmp_path):
-    (tmp_path / "nodes.csv").write_text('id , label\na,\t x\n" b ",  y y \n')
-    (tmp_path / "edges.csv").write_text('a, " b "\n')
-    data = read(tmp_path)
-    assert data.node_ids == ["a", " b "]
-    assert data.classes == ["x", "y y"]
-    assert named_edges(data) == pairs_of(("a", " b "))
-
-
-def test_blanks_are_seen_in_a_first_row_of_several_lines(tmp_path):
-    (tmp_path / "nodes.csv").write_text("id,label\na,x\n|,y\n")
-    (tmp_path / "edges.csv").write_text('"\na",| ,1\na,|,2\n')
-    with pytest.raises(InputError, match=r"edges\.csv line 2: unknown node '\\na'"):
-        read(tmp_path)
-
-
 def test_a_quote_inside_a_cell_of_the_first_row_opens_nothing(tmp_path):
     (tmp_path / "nodes.csv").write_text('id, size"\na," x "\n  \nb,2\n')
     rows = [cells for _, cells in read_delimited(tmp_path / "nodes.csv", lambda *_: None)]
     assert rows == [["id", 'size"'], ["a", " x "], ["b", "2"]]
-
-
-def test_half_an_edge_of_a_node_called_like_a_comment_is_no_comment(tmp_path):
-    (tmp_path / "nodes.csv").write_text("id,label\n#,x\na,y\n")
-    (tmp_path / "edges.tsv").write_text("#\t\n")
-    with pytest.raises(InputError, match=r"edges\.tsv line 1: 1 cells"):
-        read(tmp_path)
-
-
-def test_blanks_around_the_cells_of_an_edge_do_not_matter_if_the_node_has_none(tmp_path):
-    (tmp_path / "nodes.csv").write_text("id,label\na,x\nb,y\nc ,x\n")
-    (tmp_path / "edges.csv").write_text("source,target\na, b\na,c \n")
-    assert named_edges(read(tmp_path)) == pairs_of("ab", ("a", "c "))
-    (tmp_path / "edges.csv").write_text("c ,a\n")  # a first row of known nodes is no layout
-    assert named_edges(read(tmp_path)) == pairs_of(("c ", "a"))
-
-
-@pytest.mark.filterwarnings("ignore::lgdgcn.errors.LGDWarning")
-@pytest.mark.parametrize(
-    ("nodes", "words"),
-    [
-        ("id,label\na,x\na ,y\n", r"ids 'a' and 'a ' differ only in blanks"),
-        ("id,label\na,x\nb, x\n", r"labels of column 'label' 'x' and ' x' differ only in blanks"),
-        (None, r"nodes 'a' and 'a ' differ only in blanks"),
-    ],
-)
-def test_names_that_differ_only_in_blanks_are_named(tmp_path, nodes, words):
-    if nodes:
-        (tmp_path / "nodes.csv").write_text(nodes)
-    (tmp_path / "edges.csv").write_text("source,target\n" + ("" if nodes else "a ,b\nb,a\n"))
-    with pytest.warns(LGDWarning, match=words):
-        read_graph(tmp_path, "degree", require_labels=False)
-
-
-def test_an_empty_cell_is_not_a_blank_line(tmp_path):
-    (tmp_path / "edges.csv").write_text("0,2\n")
-    (tmp_path / "nodes.csv").write_text('label\nx\n""\ny\n\n')  # as pandas writes a missing label
-    data = read(tmp_path)
-    assert data.y.tolist() == [0, -1, 1]
-    (tmp_path / "nodes.csv").write_text("label\nx\n\ny\n")
-    with pytest.raises(InputError, match=r'line 3: a blank line .*write "" for an empty cell'):
-        read(tmp_path)
-
-
-@pytest.mark.parametrize("line", ['"a b" "c"', '  "a b"\t c '])
-def test_quotes_in_a_file_separated_by_blanks(tmp_path, line):
-    (tmp_path / "edges.tsv").write_text(f"source target\n{line}\n".replace("\t", " "))
-    assert read(tmp_path, require_labels=False).node_ids == ["a b", "c"]
-    (tmp_path / "edges.tsv").write_text('source target\n"a b c\n')
-    with pytest.raises(InputError, match="line 2: not valid csv"):
-        read(tmp_path, require_labels=False)
 
 
 @pytest.mark.parametrize(
@@ -243,22 +146,6 @@ def test_half_a_byte_order_mark_is_no_text(tmp_path, mark):
     path.write_bytes(mark)
     with pytest.raises(InputError, match="not UTF-8"):
         list(read_delimited(path, lambda *_: None))
-
-
-def test_a_quote_within_a_name_hides_no_padding(tmp_path):
-    (tmp_path / "nodes.csv").write_text('si"ze ,"y",id\n1 , x, a \n2 , z, b \n')
-    (tmp_path / "edges.csv").write_text("a,b\n")
-    assert read(tmp_path, None, require_labels=False).node_ids == ["a", "b"]
-
-
-def test_semicolons_divide_cells_where_there_is_no_comma(tmp_path):
-    (tmp_path / "nodes.csv").write_text('"a,b";id;y\n1,5;n1;x\n2;n2;z\n')
-    (tmp_path / "edges.csv").write_text("n1;n2\n")
-    data = read(tmp_path, None, require_labels=False)
-    assert data.node_ids == ["n1", "n2"]
-    assert data.x.view(-1).tolist() == [1.5, 2]
-    (tmp_path / "nodes.csv").write_text('id,"a\n;b"\nn1,1\nn2,2\n')  # a name of two lines
-    assert read(tmp_path, None, require_labels=False).feature_names == ["a\n;b"]
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.data.edge_types import MOST_TYPES, types_of_cells
+from lgdgcn.data.edge_types import types_of_cells
 from lgdgcn.data.in_memory import from_networkx, from_pandas
-from lgdgcn.data.user_graph import read_graph
 from lgdgcn.data.validate import canonical, fingerprint, with_features
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError
 
 
 def graph(edge_index, edge_type, nodes=6, **more):
@@ -85,64 +84,6 @@ def test_types_are_no_part_of_what_today_s_models_train_on():
     pair = [[0, 1], [1, 0]]
     plain = Data(x=torch.eye(6), edge_index=torch.tensor(pair))
     assert fingerprint(canonical(graph(pair, [1, 1]))) == fingerprint(canonical(plain))
-
-
-def write(folder, edges, nodes="id,label,a\nx,p,1\ny,q,2\nz,p,3\n"):
-    (folder / "edges.csv").write_text(edges)
-    (folder / "nodes.csv").write_text(nodes)
-    return read_graph(folder, require_labels=False)
-
-
-def test_a_column_type_is_read_with_blanks_and_several_types(tmp_path):
-    data = write(tmp_path, "source,type,target,weight\nx,bus; train,y,2\ny,,z,1\nz,train,x,3\n")
-    assert data.edge_type_names == ["bus", "train"]
-    by_edge = dict(zip(zip(*data.edge_index.tolist(), strict=True), data.edge_type.tolist(),
-                       strict=True))  # fmt: skip
-    assert by_edge[0, 1] == by_edge[1, 0] == [1, 1]
-    assert by_edge[1, 2] == by_edge[2, 1] == [0, 0]
-    assert by_edge[0, 2] == by_edge[2, 0] == [0, 1]
-    assert data.edge_weight.tolist() == [2, 3, 2, 1, 3, 1]
-
-
-@pytest.mark.parametrize("header", ["source,target,kind", "source,target,types"])
-def test_a_column_of_another_name_is_ignored_as_before(tmp_path, header):
-    with pytest.warns(LGDWarning, match="columns beyond source and target are ignored"):
-        data = write(tmp_path, f"{header}\nx,y,bus\ny,z,train\n")
-    assert "edge_type" not in data
-
-
-def test_a_blank_column_type_is_no_type(tmp_path):
-    assert "edge_type" not in write(tmp_path, "source,target,type\nx,y,\ny,z, ; \n")
-
-
-def test_two_columns_type(tmp_path):
-    with pytest.raises(InputError, match=r"edges\.csv: two columns are types; rename one"):
-        write(tmp_path, "source,target,type,Type\nx,y,a,b\n")
-
-
-def test_a_type_for_nearly_every_edge_is_not_one(tmp_path):
-    rows = "".join(f"{i},{i + 1},t{i}\n" for i in range(MOST_TYPES + 1))
-    (tmp_path / "edges.csv").write_text("source,target,type\n" + rows)
-    with pytest.warns(LGDWarning, match="'type' is ignored: it has more than 1,000 types"):
-        data = read_graph(tmp_path, "degree", require_labels=False)
-    assert "edge_type" not in data
-
-
-def test_hostile_names_come_back(tmp_path):
-    names = ["</script><img src=x>", "__proto__", "=1+1"]
-    rows = "".join(f"x,y,{name}\n" for name in names)
-    data = write(tmp_path, f"source,target,type\n{rows}")
-    assert data.edge_type_names == sorted(names)
-    assert data.edge_type.tolist() == [[1, 1, 1]] * 2
-
-
-def test_types_in_arrays(tmp_path):
-    np.savez(tmp_path / "edges.npz", edge_index=[[0, 1], [1, 2]], edge_type=[[1, 0], [0, 1]],
-             edge_type_names=["a", "b"])  # fmt: skip
-    np.savez(tmp_path / "nodes.npz", x=np.eye(3))
-    data = read_graph(tmp_path, require_labels=False)
-    assert data.edge_type.tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
-    assert data.edge_type_names == ["a", "b"]
 
 
 def test_types_of_a_networkx_graph():

@@ -1,7 +1,5 @@
 """Files that claim more than they hold, and columns that hold what a table cannot."""
 
-import datetime
-import decimal
 import gzip
 import io
 import warnings
@@ -46,27 +44,6 @@ def test_text_without_width_is_refused(tmp_path, key, kind):
     (tmp_path / "edges.csv").write_text("0,1\n")
     with pytest.raises(InputError, match=rf"nodes\.npz: {key} has 1,000,000,000,000 entries"):
         read(tmp_path)
-
-
-def test_arrays_that_a_damaged_zip_directory_hides_are_missed(tmp_path):
-    """The length of an entry's comment, if a bit of it flips, swallows the entries behind it."""
-    np.savez(tmp_path / "nodes.npz", x=np.ones((2, 1)), y=[0, 1], classes=["b", "a"])
-    content = bytearray((tmp_path / "nodes.npz").read_bytes())
-    *_, entry, last = [i for i in range(len(content)) if content[i : i + 4] == b"PK\1\2"]
-    end = content.rindex(b"PK\5\6")
-    content[entry + 32 : entry + 34] = (end - last).to_bytes(2, "little")
-    (tmp_path / "nodes.npz").write_bytes(content)
-    (tmp_path / "edges.csv").write_text("0,1\n")
-    with pytest.raises(InputError, match=r"nodes\.npz is damaged: 2 of 3 arrays are listed"):
-        read(tmp_path)
-
-
-def test_bytes_behind_the_arrays_are_no_damage(tmp_path):
-    np.savez(tmp_path / "nodes.npz", x=np.ones((2, 1)), y=[0, 1])
-    with (tmp_path / "nodes.npz").open("ab") as file:
-        file.write(b"\n")
-    (tmp_path / "edges.csv").write_text("0,1\n")
-    assert read(tmp_path, None).y.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("key", ["x", "y", "train_mask"])
@@ -147,63 +124,9 @@ def test_reading_tells_how_far_it_is(tmp_path, suffix):
     assert 0 < seen[-1][1] <= 1
 
 
-@pytest.mark.parametrize(
-    ("column", "words"),
-    [
-        (pa.array([[1, 2], [3]]), r"has type list<.*; save it as text or numbers"),
-        (pa.array([{"a": 1}, {"a": 2}]), r"has type struct<"),
-        (pa.array([b"a", b"b"]), "has type binary"),
-        (pa.array([1.0, float("inf")]), "row 2: column 'f' holds 'inf'"),
-    ],
-    ids=["list", "struct", "bytes", "infinite"],
-)
-def test_parquet_columns_that_are_no_features(tmp_path, column, words):
-    pq.write_table(pa.table({"id": ["a", "b"], "f": column}), tmp_path / "nodes.parquet")
-    (tmp_path / "edges.csv").write_text("a,b\n")
-    with pytest.raises(InputError, match=words) as caught:
-        read(tmp_path, None)
-    assert "nodes.parquet" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("column", "names", "x"),
-    [
-        (pa.array(["a", "b"]), ["f=a", "f=b"], [[1, 0], [0, 1]]),
-        (pa.array(["a", "b"]).dictionary_encode(), ["f=a", "f=b"], [[1, 0], [0, 1]]),
-        (pa.array([1.0, None]), ["f", "f missing"], [[1, 0], [1, 1]]),
-        (pa.array([True, False]), ["f"], [[1], [0]]),
-        (pa.array([datetime.date(1970, 1, 2), None]), ["f", "f missing"], [[1, 0], [1, 1]]),
-        (pa.array([datetime.datetime(1970, 1, 2, 12)] * 2), ["f"], [[1.5], [1.5]]),
-    ],
-    ids=["text", "dictionary", "null", "boolean", "date", "time"],
-)
-def test_parquet_columns_by_their_role(tmp_path, column, names, x):
-    pq.write_table(pa.table({"id": ["a", "b"], "f": column}), tmp_path / "nodes.parquet")
-    (tmp_path / "edges.csv").write_text("a,b\n")
-    data = read(tmp_path, None)
-    assert (data.feature_names, data.x.tolist()) == (names, x)
-
-
 def test_parquet_rows_that_cannot_be_read_are_missed(tmp_path, monkeypatch):
     """A damaged page can end a column, and with it the table, without an error of the reader."""
     pq.write_table(pa.table({"a": ["0", "1"], "b": ["1", "0"]}), tmp_path / "edges.parquet")
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda self, size: iter(()))
     with pytest.raises(InputError, match=r"edges\.parquet is damaged: 0 of 2 rows can be read"):
         read(tmp_path)
-
-
-def test_parquet_text_comes_back(tmp_path):
-    ids = pa.array([" a", "a ", "#b", "1.0"]).dictionary_encode()
-    sizes = [
-        decimal.Decimal("1.10"),
-        decimal.Decimal("1.00"),
-        decimal.Decimal("2.00"),
-        decimal.Decimal("1.10"),
-    ]
-    table = pa.table({"id": ids, "label": pa.array(["x ", " x", None, "x "]), "f": sizes})
-    pq.write_table(table, tmp_path / "nodes.parquet")
-    pq.write_table(pa.table({"a": [" a"], "b": ["1.0"]}), tmp_path / "edges.parquet")
-    data = read(tmp_path, None)
-    assert data.node_ids == [" a", "a ", "#b", "1.0"]
-    assert [data.classes[i] for i in data.y.tolist()][::3] == ["x ", "x "]
-    assert data.edge_index.tolist() == [[0, 3], [3, 0]]

@@ -31,7 +31,7 @@ from lgdgcn.data.catalogue import DATASETS
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.user_graph import read_graph
 
-__all__ = ["KINDS", "differences", "record", "show", "skipped"]
+__all__ = ["KINDS", "differences", "names_of", "record", "show", "skipped", "write"]
 
 KINDS = ("ugly", "tables", "drawn", "damaged", "public")
 RECORDS = Path(__file__).parent / "records"
@@ -55,7 +55,7 @@ def record() -> None:
     """Write down what reading gives today; what has not changed stays as it is written."""
     for path, kinds in STORED.items():
         old = _stored(path)
-        new = {name: outcome for kind in kinds for name, outcome in _found(_names(kind))}
+        new = {name: outcome for kind in kinds for name, outcome in _found(names_of(kind))}
         new |= {name: old[name] for name in skipped() if name in old and "public" in kinds}
         for name in new.keys() & old.keys():
             if not changes(old[name], new[name]):
@@ -78,7 +78,7 @@ def differences(kinds: tuple[str, ...] = KINDS, every: int = 1) -> list[str]:
     for path, some in STORED.items():
         stored = _stored(path)
         for kind in (kind for kind in some if kind in kinds):
-            names = _names(kind)
+            names = names_of(kind)
             for name, new in _found(names[::every] if kind in GRAMMAR else names):
                 found += [f"{name}: {line}" for line in _compared(stored.get(name), new)]
             known = {*names, *skipped()}
@@ -95,13 +95,13 @@ def skipped() -> list[str]:
 def show(name: str, folder: Path) -> list[str]:
     """Write the files of a case to a folder; returns what is recorded and what is read now."""
     paths = [path for path, kinds in STORED.items() if name.partition("/")[0] in kinds]
-    if not paths or name not in _names(name.partition("/")[0]):
+    if not paths or name not in names_of(name.partition("/")[0]):
         return [f"there is no case {name}; {', '.join(KINDS)} are in {RECORDS}"]
     if name.startswith("public/"):
         said = [f"{_files_of(name)[0]}: not copied"]
     else:
         folder.mkdir(parents=True)
-        said = [f"read_graph with {_write(name, folder) or 'nothing more'}"]
+        said = [f"read_graph with {write(name, folder) or 'nothing more'}"]
     for when, outcome in (("recorded", _stored(paths[0]).get(name, {})), ("now", _read(name))):
         said += [f"{when}: {key}: {value}" for key, value in outcome.items()]
     return said
@@ -115,7 +115,7 @@ def _compared(old: Outcome | None, new: Outcome) -> list[str]:
     return changes(old, new)
 
 
-def _names(kind: str) -> list[str]:
+def names_of(kind: str) -> list[str]:
     """The cases of a kind that can be read here."""
     if kind in GRAMMAR:
         return [f"{kind}/{number:04}" for number in range(GRAMMAR[kind][1])]
@@ -142,13 +142,13 @@ def _read(name: str) -> Outcome:
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
         folder = Path("graph")
         folder.mkdir()
-        options = _write(name, folder)
+        options = write(name, folder)
         outcome: Outcome = {"files": digest(folder)} if kind in GRAMMAR else {}
         made = options.get("features") in ("degree", "spectral")
         return outcome | outcome_of(partial(read_graph, folder, **options), made)
 
 
-def _write(name: str, folder: Path) -> dict[str, Any]:
+def write(name: str, folder: Path) -> dict[str, Any]:
     """Write the files of a case; returns the arguments of ``read_graph`` beside the folder."""
     kind, _, rest = name.partition("/")
     if kind in GRAMMAR:
@@ -162,7 +162,7 @@ def _write(name: str, folder: Path) -> dict[str, Any]:
     if like := options.get("like"):
         with tempfile.TemporaryDirectory() as other, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # which has an outcome of its own
-            graph = read_graph(other, **_write(f"tables/{like}", Path(other)))
+            graph = read_graph(other, **write(f"tables/{like}", Path(other)))
         options = {key: value for key, value in options.items() if key != "like"}
         options["encoding"] = graph.encoding
     return options
