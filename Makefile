@@ -15,7 +15,7 @@ train: .venv/.ready
 	$(BIN)/lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
 
 test: .venv/.ready-dev .venv/.chromium lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 golden: .venv/.ready-dev
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m golden check $(ARGS)

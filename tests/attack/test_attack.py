@@ -21,7 +21,7 @@ def test_graph_folders(part, cases, tmp_path):
 def test_runs_kills_and_signals():
     """In a process of its own, which replaces what is slow and forks before it computes."""
     command = [sys.executable, "-m", "attack", "--cases", "0"]
-    command += ["--runs", "12", "--kills", "6", "--signals", "8"]
+    command += ["--runs", "4", "--kills", "2", "--signals", "4"]
     tests = Path(__file__).parents[1]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=tests, env=env, capture_output=True, text=True, check=False)

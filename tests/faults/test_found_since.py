@@ -14,8 +14,6 @@ from cli.conftest import write_graph
 from cli.runner import GRAPH, SMALL, call, content, train
 from faults.graphs import SPLITS, arrays, replaced, saved
 from lgdgcn import tensor_file
-from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import LGDWarning
 
 
 def rows_of(file: Path) -> list[dict[str, str]]:
@@ -124,40 +122,6 @@ def test_fault_43_ids_come_back_as_written(tmp_path):
     assert [row["node"] for row in rows_of(tmp_path / "p.csv")] == ids
     found = {frozenset([row["source"], row["target"]]) for row in rows_of(tmp_path / "p-edges.csv")}
     assert found == {frozenset(pair) for pair in zip(ids, ids[1:] + ids[:1], strict=True)}
-
-
-@pytest.mark.filterwarnings("ignore:edge_index was directed")
-@pytest.mark.parametrize(
-    "labels",
-    [ODD, NUMBERS, ["12345678901234567890", "12345678901234567891"], ["007", "07", "7"]],
-    ids=["mixed", "numbers", "codes", "zeros"],
-)
-def test_fault_43_labels_come_back_as_written(tmp_path, labels):
-    """Labels are text: what was written comes back character for character, and none merge."""
-    count = 3 * len(labels)
-    wanted = [labels[i // 3] for i in range(count)]  # each in train, val and test
-    graph = table(tmp_path / "graph", [f"n{i}" for i in range(count)], wanted)
-    data = GraphSource(f"{graph}/").load()
-    assert [str(data.classes[i]) for i in data.y] == wanted
-
-
-@pytest.mark.filterwarnings("ignore:edge_index was directed")
-@pytest.mark.parametrize(
-    "cell", ["1_0", "\u0661", "0x10", "1,,5"], ids=["underscore", "Arabic", "hexadecimal", "commas"]
-)
-def test_fault_43_feature_cells_are_plain_numbers(tmp_path, cell):
-    """A number is written as any writer of CSV does; a cell with other digits counts as blank."""
-    graph = table(tmp_path / "graph", [f"n{i}" for i in range(6)], ["x", "y"] * 3)
-    for good in ("-0.5", "1e-05", ".5"):
-        replaced(graph / "nodes.csv", "n1,1,", f"n1,{good},")
-        x = GraphSource(f"{graph}/").load(require_labels=False).x
-        assert x[1, 0] == pytest.approx(float(good))
-        replaced(graph / "nodes.csv", f"n1,{good},", "n1,1,")
-    replaced(graph / "nodes.csv", "n1,1,", f'n1,"{cell}",')
-    with pytest.warns(LGDWarning, match=f"count as blank: 'f' \\(1 no number, such as '{cell}'"):
-        data = GraphSource(f"{graph}/").load(require_labels=False)
-    assert data.feature_names == ["f", "f missing"]
-    assert data.x[:, 1].tolist() == [0, 1, 0, 0, 0, 0]
 
 
 # 44

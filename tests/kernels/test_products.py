@@ -8,7 +8,7 @@ from lgdgcn import kernels
 from lgdgcn.errors import InputError
 from literal.seeds import seeds
 
-SEEDS = seeds(2)  # fresh input every time; ids show the seed
+SEEDS = seeds(1)  # fresh input every time; ids show the seed
 DTYPES = [torch.float32, torch.float64]
 
 
@@ -106,7 +106,7 @@ def weights_of(q, edge_index):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("width", [1, 5, 64, 112, 256, 512])
+@pytest.mark.parametrize("width", [1, 5, 112, 512])
 def test_agreement_equals_the_literal_loop(device, seed, width):
     q, edge_index = ugly_graph(seed, width)
     weights = weights_of(q, edge_index)

@@ -128,15 +128,6 @@ def test_dropout_repeats_and_takes_any_layout(backend, two_threads):
     assert torch.equal(plain, kernels.dropout(x, *members, 0))
 
 
-def test_a_single_member_draws_the_same(backend):
-    x = torch.randn(3, 50)
-    members = torch.tensor([0.1, 0.5, 0.9]), torch.arange(3), torch.arange(3)
-    together = kernels.dropout(x, *members, 0)
-    for r in range(3):
-        single = kernels.dropout(x[r : r + 1], *(part[r : r + 1] for part in members), 0)
-        assert torch.equal(together[r], single[0])
-
-
 # Adam
 
 

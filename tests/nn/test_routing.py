@@ -1,15 +1,11 @@
 """Neighbourhood routing (Alg. 1, line 5); the backends are tested in tests/kernels."""
 
-import numpy as np
 import pytest
 import torch
 from torch.autograd import gradcheck
 
 from lgdgcn import kernels
-from lgdgcn.errors import InputError
 from lgdgcn.nn import LGDConv, diversity_loss, route, space_loss
-from literal import routing as literal
-from literal.seeds import seeds
 
 EDGES = torch.tensor([[0, 1, 1, 2, 3, 0], [1, 0, 2, 1, 0, 3]])  # node 4 is isolated
 
@@ -18,22 +14,6 @@ def units(seed, nodes=5, factors=3, size=4):
     torch.manual_seed(seed)
     z = torch.rand(nodes, factors, size, dtype=torch.float64)
     return z / z.norm(dim=-1, keepdim=True)
-
-
-@pytest.mark.parametrize("seed", seeds(2))
-@pytest.mark.parametrize("iterations", [1, 2, 7])
-@pytest.mark.parametrize("tau", [1.0, 0.2])
-def test_equals_the_literal_loop(seed, iterations, tau):
-    z = units(seed)
-    want_units, want_edges = literal.route(z, EDGES, iterations, tau)
-    got_units, got_edges = route(z, EDGES, iterations, tau)
-    np.testing.assert_allclose(got_units, want_units, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(got_edges, want_edges, rtol=0, atol=1e-12)
-
-
-def test_an_isolated_node_keeps_its_unit():
-    z = units(0)
-    torch.testing.assert_close(route(z, EDGES)[0][4], z[4])
 
 
 @pytest.mark.parametrize("loss", [space_loss, diversity_loss])
@@ -73,16 +53,3 @@ def test_the_temperature_of_a_layer_has_the_type_of_its_units(monkeypatch, dtype
     layer.projection.to(dtype)
     layer(torch.rand(5, 6, dtype=dtype), EDGES)
     assert seen == [wanted]
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"iterations": 0}, "iterations is 0"),
-        ({"tau": 0.0}, "tau is 0"),
-        ({"tau": -1}, "tau is -1"),
-    ],
-)
-def test_refuses_settings_without_meaning(options, named):
-    with pytest.raises(InputError, match=named):
-        route(units(0), EDGES, **options)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from lgdgcn import kernels
 from lgdgcn.kernels.cpu.threads import even_cuts, in_parallel
 
 
@@ -44,26 +43,6 @@ def test_an_error_in_a_range_surfaces(thread_count):
 
     with pytest.raises(ArithmeticError, match="broken range"):
         in_parallel(work, np.array([0, 2, 5, 10]))
-
-
-@pytest.mark.parametrize("count", [2, 3])
-def test_results_do_not_depend_on_the_number_of_threads(monkeypatch, count):
-    pytest.importorskip("numba")
-    monkeypatch.setenv("LGDGCN_BACKEND", "numba")
-    generator = torch.Generator().manual_seed(count)
-    points = torch.rand(300, 3, 5, generator=generator)
-    edges = torch.randint(300, (2, 2000), generator=generator)
-    before, results = torch.get_num_threads(), []
-    for threads in (1, count):
-        torch.set_num_threads(threads)
-        z = points.clone().requires_grad_()
-        units, probability = kernels.route(z, edges)
-        (units.square().sum() + probability[:, 0].sum()).backward()
-        index, distance = kernels.nearest(points.transpose(0, 1), 4)
-        results.append([units.detach(), probability.detach(), z.grad, index, distance])
-    torch.set_num_threads(before)
-    for one, many in zip(*results, strict=True):
-        assert torch.equal(one, many)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

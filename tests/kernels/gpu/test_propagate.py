@@ -8,7 +8,7 @@ from lgdgcn.kernels.gpu import propagate
 from literal.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@pytest.mark.parametrize("seed", seeds(1))
 @pytest.mark.parametrize(("size", "hops"), [(1, 0), (5, 3), (40, 2)])
 def test_equals_the_definition(seed, size, hops):
     x, graph, weights, *_ = case(seed, size=size, hops=hops, dtype=torch.float32)
