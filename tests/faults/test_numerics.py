@@ -69,9 +69,9 @@ def test_fault_22_gradients_are_those_of_finite_differences(precision):
     """gradcheck in float64 accepts routing and the space and diversity losses behind it."""
     torch.manual_seed(1)
     edges = torch.tensor([[0, 1, 1, 2, 3, 0], [1, 0, 2, 1, 0, 3]])  # node 4 is isolated
-    z = torch.nn.functional.normalize(torch.rand(5, 3, 4, dtype=torch.float64), dim=-1)
-    root = torch.randn(3, 4, 4, dtype=torch.float64) / 10
-    cov, mean = root @ root.mT + 0.02 * torch.eye(4), z[0] + 0.1
+    z = torch.nn.functional.normalize(torch.rand(5, 3, 3, dtype=torch.float64), dim=-1)
+    root = torch.randn(3, 3, 3, dtype=torch.float64) / 10
+    cov, mean = root @ root.mT + 0.02 * torch.eye(3), z[0] + 0.1
     if precision == "released":  # it takes the covariance for the precision
         cov = cov.inverse()
 

@@ -2,33 +2,9 @@
 
 import pytest
 import torch
-from torch.autograd import gradcheck
 
 from lgdgcn import kernels
-from lgdgcn.nn import LGDConv, diversity_loss, route, space_loss
-
-EDGES = torch.tensor([[0, 1, 1, 2, 3, 0], [1, 0, 2, 1, 0, 3]])  # node 4 is isolated
-
-
-def units(seed, nodes=5, factors=3, size=4):
-    torch.manual_seed(seed)
-    z = torch.rand(nodes, factors, size, dtype=torch.float64)
-    return z / z.norm(dim=-1, keepdim=True)
-
-
-@pytest.mark.parametrize("loss", [space_loss, diversity_loss])
-@pytest.mark.parametrize("precision", ["scaled", "released"])
-def test_gradients_through_routing_and_loss(loss, precision):
-    torch.manual_seed(1)
-    root = torch.randn(3, 4, 4, dtype=torch.float64) / 10
-    cov, mean = root @ root.mT + 0.02 * torch.eye(4), units(2)[0]
-    if precision == "released":  # narrow again, so that no determinant is tiny
-        cov = cov.inverse()
-
-    def composed(z):
-        return loss(route(z, EDGES, iterations=3)[0], mean, cov, precision)
-
-    assert gradcheck(composed, units(1).requires_grad_())
+from lgdgcn.nn import LGDConv
 
 
 @pytest.mark.parametrize(
@@ -51,5 +27,5 @@ def test_the_temperature_of_a_layer_has_the_type_of_its_units(monkeypatch, dtype
     monkeypatch.setattr(kernels, "route", spy)
     layer = LGDConv(6, 12, k=2)
     layer.projection.to(dtype)
-    layer(torch.rand(5, 6, dtype=dtype), EDGES)
+    layer(torch.rand(5, 6, dtype=dtype), torch.tensor([[0, 1], [1, 0]]))
     assert seen == [wanted]
