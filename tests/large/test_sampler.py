@@ -120,18 +120,6 @@ def test_no_validation_nodes_and_no_edges_are_fine(name):
     assert reports[-1].state.best_epoch == 2
 
 
-def test_batches_depend_on_seed_and_epoch():
-    data = canonical_graph()
-    one, reports = trained(VOTES, data, 2)
-    assert reports[0].metrics["total"] != reports[1].metrics["total"]
-    orders = [
-        one.loader.order.nodes_of_epoch(seed, epoch) for seed, epoch in ((3, 0), (3, 1), (4, 0))
-    ]
-    assert all(torch.equal(order.sort().values, torch.arange(NODES)) for order in orders)
-    assert not torch.equal(orders[0], orders[1])
-    assert not torch.equal(orders[0], orders[2])
-
-
 @pytest.mark.parametrize("y", [None, torch.full((NODES,), -1), torch.full((NODES, 3), torch.nan)])
 @pytest.mark.filterwarnings("ignore:no split was given")
 def test_a_mapped_graph_without_labels_is_refused(y, tmp_path, monkeypatch):
@@ -236,18 +224,6 @@ def test_all_nodes_in_one_batch_score_as_the_whole_graph(name):
         expected = model.adapted(x, data.edge_index)(x, data.edge_index)[nodes]
         found = trainer.loader.scores(model, nodes)
         assert_close(found, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_it_learns():
-    generator = torch.Generator().manual_seed(1)
-    data = canonical_graph()
-    data.x = torch.nn.functional.one_hot(data.y, 6).float()
-    data.x += 0.1 * torch.rand(data.x.shape, generator=generator)
-    easy = {"epochs": 25, "lr": 0.1, "hops": 0, "drop_nodes": 0.0, "dropout": 0.0}
-    settings = changed(ENCODER, **easy)
-    trainer, reports = trained(settings, data, 25)
-    assert reports[-1].metrics["classification"] < 0.5 * reports[0].metrics["classification"]
-    assert trainer.states[0].best_score > 0.9
 
 
 def test_trainings_in_batches_are_trained_one_after_the_other():

@@ -342,14 +342,3 @@ def test_seeds_that_differ_add_to_it():
     assert of(models, [0.3, 0.1, -0.1]) == pytest.approx(
         2 * math.hypot((of(models) - 1 / 1000) / 2, 0.2 / math.sqrt(3)) + 1 / 1000
     )
-
-
-def test_splits_of_their_own_have_more_noise_than_the_same_nodes():
-    half = torch.arange(400) % 2 == 0
-    same = planted(400, 20, 20, both_wrong=150, mask=half)
-    other = Scored(same[1].task, same[1].logits, same[1].graph.clone())
-    other.graph.val_mask = ~half
-    assert of([same[0], other]) > 1.3 * of(same)
-    state = torch.get_rng_state()
-    assert of(same) == of(same)
-    assert torch.equal(torch.get_rng_state(), state)  # nothing is drawn from others' numbers

@@ -8,7 +8,6 @@ import torch
 
 from lgdgcn.config import Settings
 from lgdgcn.errors import CheckpointError, InputError
-from lgdgcn.models import LGDGCN
 from lgdgcn.train.population import TrainState
 from models.toy import toy_graph
 from train.single import Member, part, trainer_of
@@ -218,14 +217,6 @@ def test_a_copy_of_a_finished_state_is_a_copy():
 def test_when_a_member_is_finished(epoch, best_epoch, finished):
     settings = Settings(epochs=10, patience=3)
     assert TrainState(epoch=epoch, best_epoch=best_epoch).is_finished(settings) == finished
-
-
-def test_the_network_of_a_population_has_one_axis_more():
-    trainer = trainer_of(toy_graph(), MEMBERS)
-    assert isinstance(trainer.network, LGDGCN)
-    single = trainer.model(1, "model").state_dict()
-    for name, tensor in trainer.network.state_dict().items():
-        assert torch.equal(tensor[1], single[name])
 
 
 @pytest.mark.parametrize(
