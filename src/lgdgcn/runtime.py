@@ -75,8 +75,10 @@ def keep_freed_memory() -> None:
     fresh, zeroed pages every time took two thirds of a GCN's step. Does nothing outside glibc.
     """
     threshold, trim, limit = -3, -1, 1 << 30  # M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, bytes
+    arenas = -8  # M_ARENA_MAX: those of further threads give back memory whatever the limits say
     try:
         library = ctypes.CDLL("libc.so.6")
+        library.mallopt(arenas, 1)
         library.mallopt(threshold, limit)
         library.mallopt(trim, limit)
     except (OSError, AttributeError):

@@ -7,10 +7,12 @@ Every verb that trains describes what it wants as :class:`Training` and reads :c
 """
 
 import gc
+import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, NoReturn
 
 import torch
@@ -26,11 +28,14 @@ from lgdgcn.train.loader import Loader, WholeGraph
 from lgdgcn.train.memory import check_memory, is_out_of_memory, members_at_once, out_of_memory
 from lgdgcn.train.population import Epoch, Training, TrainState
 from lgdgcn.train.prepared import prepared_alike
+from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.task import Task
 from lgdgcn.train.trained import TrainedModel
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["Epoch", "Result", "Training", "run"]
+
+_MOST_AT_ONCE = 4  # passes side by side: beyond, they wait for the interpreter
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,70 @@ def run(
         alone = id(one) if one.settings.batch_size else None
         key = (one.architecture, alone, _scaled_by(one, scalings))
         alike.setdefault(key, []).append(one)
+    groups = sorted(alike.values(), key=len, reverse=True)
+    is_alone = Ranks.current().size == 1 and not any(one.settings.batch_size for one in trainings)
+    at_once = min(len(groups), torch.get_num_threads(), _MOST_AT_ONCE)
+    if device.type == "cpu" and is_alone and at_once > 1:
+        yield from _side_by_side(groups, device, on_epoch, at_once)
+        return
     try:
-        for together in sorted(alike.values(), key=len, reverse=True):
+        for together in groups:
             yield from _run_alike(together, device, on_epoch)
     finally:
         gc.unfreeze()
+
+
+def _side_by_side(
+    groups: Sequence[Sequence[Training]], device: torch.device, on_epoch: OnEpoch, at_once: int
+) -> Iterator[Result]:
+    """Train several passes at once, each on its share of the cores.
+
+    The operations of one pass on a small graph are too short to be shared by cores. What a pass
+    computes does not depend on the others: they take turns in ``on_epoch`` and where weights are
+    drawn, and what raises in one ends them all.
+    """
+    ready: SimpleQueue[Result | BaseException | None] = SimpleQueue()
+    waiting, turn, is_over = iter(groups), threading.Lock(), threading.Event()
+
+    def follow(epochs: Sequence[Epoch]) -> Iterable[Training] | None:
+        with turn:
+            if is_over.is_set():
+                raise _EndedError
+            return on_epoch(epochs)
+
+    def work() -> None:
+        try:
+            for together in waiting:
+                for result in _run_alike(together, device, follow):
+                    ready.put(result)
+            ready.put(None)
+        except BaseException as error:
+            is_over.set()
+            ready.put(error)
+
+    cores = torch.get_num_threads()
+    torch.set_num_threads(cores // at_once)  # of threads that begin now
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(at_once)]
+    try:
+        for thread in threads:
+            thread.start()
+        while at_once:
+            result = ready.get()
+            if isinstance(result, BaseException):
+                raise result
+            if result is None:
+                at_once -= 1
+            else:
+                yield result
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+        torch.set_num_threads(cores)
+
+
+class _EndedError(Exception):
+    """Something was raised in another pass."""
 
 
 def _run_alike(

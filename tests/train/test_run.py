@@ -35,3 +35,52 @@ def test_each_ends_by_itself_whatever_is_trained_beside_it(graph):
     for one in (ended[0], ended[3]):
         [alone] = run([replace(one.training)], CPU)
         torch.testing.assert_close(one.network().state_dict(), alone.network().state_dict())
+
+
+@pytest.fixture
+def two_cores():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
+
+
+def test_passes_side_by_side_change_nothing(graph, two_cores, monkeypatch):
+    wanted = {
+        model: Training(model, replace(SHORT, factors=1, hidden_channels=width), 3, graph)
+        for model, width in (("mlp", 8), ("gcn", 8), ("gcnii", 4), ("grand", 8))
+    }
+    seen = {model: [] for model in wanted}
+
+    def on_epoch(epochs):
+        for one in epochs:
+            seen[one.training.model].append(one.metrics)
+
+    def trained():
+        results = {
+            result.training.model: result for result in run([*wanted.values()], CPU, on_epoch)
+        }
+        return {model: (results[model].state.tensors, seen[model]) for model in wanted}
+
+    together = trained()
+    seen = {model: [] for model in wanted}
+    monkeypatch.setattr("lgdgcn.training._MOST_AT_ONCE", 1)
+    torch.set_num_threads(1)
+    alone = trained()
+    torch.set_num_threads(2)
+    for model in wanted:
+        assert together[model][1] == alone[model][1]
+        for name, tensor in alone[model][0].items():
+            assert torch.equal(together[model][0][name], tensor), (model, name)
+
+
+def test_what_is_raised_in_one_pass_ends_those_beside_it(graph, two_cores):
+    long = [Training(model, replace(SHORT, epochs=10**6), 0, graph) for model in ("mlp", "gcn")]
+
+    def on_epoch(epochs):
+        if epochs[0].training.model == "gcn" and epochs[0].state.epoch == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(run(long, CPU, on_epoch))

@@ -7,6 +7,7 @@ that a GPU can record and replay it; what the host wants to know is one row of n
 """
 
 import math
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["Trainer", "loss_terms"]
 
+_drawing = threading.Lock()  # weights are drawn from generators that all threads share
 _LOADED = "batch"  # the group of a state that has what the loader saves
 
 
@@ -284,11 +286,11 @@ class Trainer:
         """Return a member's model as its seed draws it, on the device of its graph."""
         member, graph, loader = self.trainings[index], self.graphs[index], self.loader
         outputs, is_set = self.tasks[index].outputs, graph.y.dim() == 2
-        set_seed(member.seed)
         settings = member.settings.as_dict()
-        model = build(member.model, settings, loader.num_features, outputs, multi_label=is_set).to(
-            loader.device, loader.dtype
-        )
+        with _drawing:
+            set_seed(member.seed)
+            model = build(member.model, settings, loader.num_features, outputs, multi_label=is_set)
+        model.to(loader.device, loader.dtype)
         loader.prepare(model, graph, outputs, is_new=self.states[index].epoch == 0)
         return model
 
