@@ -3,10 +3,14 @@
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from lgdgcn.cli.options import Device, Metric, Sets, assigned, one_of
 from lgdgcn.config import (
     AUTO,
+    MODEL_NAMES,
     Settings,
     auto_scaling,
     belongs,
@@ -20,59 +24,137 @@ from lgdgcn.config import (
 )
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError
-from lgdgcn.search.families import families_with
+from lgdgcn.search.families import budget_of, families_with, limit_of
 
-__all__ = ["Asked", "model_of", "settings_of"]
+__all__ = ["Asked", "TrainOptions"]
+
+
+def _setting(help: str) -> Any:
+    return typer.Option(help=help, show_default="the preset's")
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """The options of ``lgdgcn train`` that say what is trained, and where it is left."""
+
+    model: Annotated[
+        str,
+        typer.Option(
+            help=f"auto, {', '.join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}. auto: on a graph with "
+            "a preset lgdgcn, on any other the winner of a race of all on validation.",
+            autocompletion=one_of((AUTO, *MODEL_NAMES)),
+        ),
+    ] = AUTO
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of runs, each with a seed of its own.",
+            show_default="1; for --task edges without known types, 3",
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(help="The first seed; others follow it.")] = 0
+    epochs: Annotated[int | None, _setting("Most epochs.")] = None
+    factors: Annotated[str | None, _setting("Latent factors, or auto.")] = None
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            help="Nodes of a step, 0 for all of them (ours).",
+            show_default="all, if they fit into memory",
+        ),
+    ] = None
+    sets: Sets = None
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file of settings, for example a run's config.toml.")
+    ] = None
+    device: Device = "auto"
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder.", show_default="runs/GRAPH or runs/GRAPH-MODEL")
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted run.")] = False
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run in the folder.")
+    ] = False
+    compare: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL,…", help="Also train these, each with its own preset."),
+    ] = None
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="How many settings to try on validation for a graph without a preset; more than "
+            "the portfolio has are searched for by Optuna. none takes the first.",
+            show_default="the portfolio",
+        ),
+    ] = None
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Ends that early: 30s, 5m, 1h or none. The choice then depends on the machine.",
+            show_default="30m",
+        ),
+    ] = None
+    metric: Metric = None
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a command line asks for.
+    """The options of a training of nodes, read and checked.
 
     Attributes:
         source: The graph.
+        options: The options as they are written.
         model: A name of ``--model``; ``None`` for the winner of a race of all.
-        settings: What the user gives of settings, in a file and on the command line.
-        seeds: Seeds, one training each; the first also chooses.
-        given: Those on the command line.
-        config: The file.
-        device: A name of ``--device``.
-        folder: The run folder, if it is named.
-        resume: Go on with the run in it.
-        overwrite: Replace the run in it.
+        given: Settings on the command line.
+        settings: Settings in a file and on the command line.
         compare: Names of models that are trained, too.
         budget: How many settings to try; 0 takes the first, ``None`` is the whole portfolio.
-        time_limit: The time limit for that as it is written, if it is.
-        seconds: The limit that holds, if any.
+        seconds: The time limit for that, if any.
     """
 
     source: GraphSource
+    options: TrainOptions
     model: str | None
-    settings: dict[str, Any]
-    seeds: range
     given: dict[str, Any]
-    config: Path | None
-    device: str
-    folder: Path | None
-    resume: bool
-    overwrite: bool
+    settings: dict[str, Any]
     compare: list[str]
     budget: int | None
-    time_limit: str | None
     seconds: float | None
 
-    def __post_init__(self) -> None:
-        for name in self.compare:
+    @classmethod
+    def of(cls, source: GraphSource, options: TrainOptions) -> "Asked":
+        """Read the options, and refuse what has no sense or no effect."""
+        if not 0 <= options.seed < 2**31:
+            raise InputError(f"--seed is {options.seed}; give a whole number from 0")
+        names = [name.strip() for name in (options.compare or "").split(",") if name.strip()]
+        if options.compare is not None and not names:
+            raise InputError(f"--compare {options.compare!r} names no model; name one, such as gcn")
+        budget, limit = budget_of(options.budget), options.time_limit
+        if budget == 0 and limit is not None:
+            raise InputError(f"--budget none tries nothing; leave out --time-limit {limit}")
+        with_option = ("epochs", "factors", "metric", "batch_size")
+        given = assigned(options.sets, **{name: getattr(options, name) for name in with_option})
+        model = _model_of(options.model, source, options.config)
+        settings = _settings_of(model, given, options.config)
+        seconds = limit_of(limit)
+        for name in names:
             model_and_variant(name)  # refuses what is none
-        if twice := [name for name in self.compare if self.compare.count(name) > 1]:
+        if twice := [name for name in names if names.count(name) > 1]:
             raise InputError(f"--compare names {twice[0]} twice; leave out one")
-        if self.model in self.compare and not self.settings:  # with some, the preset is another
-            raise InputError(f"--compare names {self.model}, which is trained anyway; leave it out")
-        if self.resume and self.overwrite:
+        if model in names and not settings:  # with some, the preset is another
+            raise InputError(f"--compare names {model}, which is trained anyway; leave it out")
+        if options.resume and options.overwrite:
             raise InputError("--resume and --overwrite exclude each other; leave out one of them")
+        return cls(source, options, model, given, settings, names, budget, seconds)
+
+    @property
+    def seeds(self) -> range:
+        """Seeds, one training each; the first also chooses."""
+        return range(self.options.seed, self.options.seed + (self.options.seeds or 1))
 
 
-def model_of(name: str, source: GraphSource, config: Path | None) -> str | None:
+def _model_of(name: str, source: GraphSource, config: Path | None) -> str | None:
     """The model that ``--model`` names; ``None`` if all families take part in a race.
 
     Args:
@@ -90,7 +172,7 @@ def model_of(name: str, source: GraphSource, config: Path | None) -> str | None:
     return None if auto_scaling(source.preset_name) else "lgdgcn"
 
 
-def settings_of(name: str | None, given: dict[str, Any], config: Path | None) -> dict[str, Any]:
+def _settings_of(name: str | None, given: dict[str, Any], config: Path | None) -> dict[str, Any]:
     """What the user gives of settings, in a file and, before it, on the command line.
 
     A file may hold all settings there are: those that the model does not have are left out where

@@ -96,7 +96,7 @@ def _predict_nodes(
     """Write a row for every node and, if asked for, for every edge; returns what was written."""
     from lgdgcn.cli.opened import factors_of, large_graph, warnings_of
     from lgdgcn.cli.tables import CSV, PARQUET, has_parquet, require_parquet, write_table
-    from lgdgcn.cli.train_table import told
+    from lgdgcn.cli.train_table import model_title
     from lgdgcn.large.view import GraphView
     from lgdgcn.runs.finished import open_run
 
@@ -107,8 +107,8 @@ def _predict_nodes(
     with_factors, whose = factors_of(run) if edges else (run, None)
     if edges and not with_factors.trained.model.num_factors:
         raise InputError(
-            f"--edges: {told(run.result)} has no factors of edges; train --model lgdgcn, or leave "
-            "--edges out"
+            f"--edges: {model_title(run.result)} has no factors of edges; train --model "
+            "lgdgcn, or leave --edges out"
         )
     source = run.source if other is None else run.source.elsewhere(other)
     graph = large_graph(run, source)

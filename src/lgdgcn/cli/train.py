@@ -1,33 +1,17 @@
 """``lgdgcn train``: train a model on a graph, show how good it is, leave a run folder behind."""
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from lgdgcn.cli import console
-from lgdgcn.cli.asked import Asked, model_of, settings_of
+from lgdgcn.cli.asked import Asked, TrainOptions
 from lgdgcn.cli.libraries import load_libraries
-from lgdgcn.cli.options import (
-    Device,
-    Graph,
-    GraphOptions,
-    Json,
-    Metric,
-    Quiet,
-    Sets,
-    assigned,
-    one_of,
-)
-from lgdgcn.config import AUTO, MODEL_NAMES, model_name
+from lgdgcn.cli.options import Graph, GraphOptions, Json, Quiet
+from lgdgcn.config import model_name
 from lgdgcn.errors import InputError
-from lgdgcn.search.families import budget_of, limit_of
 
 __all__ = ["train"]
-
-
-def _setting(help: str) -> Any:
-    return typer.Option(help=help, show_default="the preset's")
 
 
 def train(
@@ -40,73 +24,10 @@ def train(
             "edges.csv has a column type that names some of them. No node labels are needed."
         ),
     ] = "nodes",
-    model: Annotated[
-        str,
-        typer.Option(
-            help=f"auto, {', '.join(MODEL_NAMES[:-1])} or {MODEL_NAMES[-1]}. auto: on a graph with "
-            "a preset lgdgcn, on any other the winner of a race of all on validation.",
-            autocompletion=one_of((AUTO, *MODEL_NAMES)),
-        ),
-    ] = AUTO,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of runs, each with a seed of its own.",
-            show_default="1; for --task edges without known types, 3",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The first seed; others follow it.")] = 0,
-    epochs: Annotated[int | None, _setting("Most epochs.")] = None,
-    factors: Annotated[str | None, _setting("Latent factors, or auto.")] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            help="Nodes of a step, 0 for all of them (ours).",
-            show_default="all, if they fit into memory",
-        ),
-    ] = None,
-    sets: Sets = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file of settings, for example a run's config.toml.")
-    ] = None,
-    device: Device = "auto",
-    out: Annotated[
-        Path | None, typer.Option(help="Run folder.", show_default="runs/GRAPH or runs/GRAPH-MODEL")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted run.")
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run in the folder.")
-    ] = False,
-    compare: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL,…",
-            help="Also train these, each with its own preset.",
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="How many settings to try on validation for a graph without a preset; more than "
-            "the portfolio has are searched for by Optuna. none takes the first.",
-            show_default="the portfolio",
-        ),
-    ] = None,
-    time_limit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Ends that early: 30s, 5m, 1h or none. The choice then depends on the machine.",
-            show_default="30m",
-        ),
-    ] = None,
-    metric: Metric = None,
+    *,
+    options: TrainOptions,
     json: Json = False,
     quiet: Quiet = False,
-    *,
     reading: GraphOptions,
 ) -> None:
     """Train a model on a graph and show how good it is.
@@ -124,7 +45,7 @@ def train(
         lgdgcn train my-graph/ --task edges --out runs/reasons
     """
     console.begin(quiet=quiet, as_json=json)
-    source = reading.source(graph)
+    source, seeds = reading.source(graph), options.seeds
     if task not in ("nodes", "edges"):
         raise InputError(f"--task is {task!r}; choose nodes or edges")
     if seeds is not None and seeds < 1:
@@ -135,34 +56,15 @@ def train(
 
         refuse_options_of_nodes(ctx)
         train_edges(
-            source, factors=factors, seeds=seeds, device=device, folder=out, overwrite=overwrite
+            source,
+            factors=options.factors,
+            seeds=seeds,
+            device=options.device,
+            folder=options.out,
+            overwrite=options.overwrite,
         )
         return
-    if not 0 <= seed < 2**31:
-        raise InputError(f"--seed is {seed}; give a whole number from 0")
-    options = {"epochs": epochs, "factors": factors, "metric": metric, "batch_size": batch_size}
-    beside = [name.strip() for name in (compare or "").split(",") if name.strip()]
-    if compare is not None and not beside:
-        raise InputError(f"--compare {compare!r} names no model; name one, such as gcn")
-    if budget_of(budget) == 0 and time_limit is not None:
-        raise InputError(f"--budget none tries nothing; leave out --time-limit {time_limit}")
-    given, name = assigned(sets, **options), model_of(model, source, config)
-    asked = Asked(
-        source=source,
-        model=name,
-        settings=settings_of(name, given, config),
-        seeds=range(seed, seed + (seeds or 1)),
-        given=given,
-        config=config,
-        device=device,
-        folder=out,
-        resume=resume,
-        overwrite=overwrite,
-        compare=beside,
-        budget=budget_of(budget),
-        time_limit=time_limit,
-        seconds=limit_of(time_limit),
-    )
+    asked = Asked.of(source, options)
     load_libraries()
     from lgdgcn.cli.train_nodes import train_nodes
 

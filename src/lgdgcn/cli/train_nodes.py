@@ -1,10 +1,9 @@
 """What ``lgdgcn train`` does for classes of nodes: choose, train, compare, leave a run folder."""
 
-import math
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +16,15 @@ from lgdgcn import __version__, tensor_file
 from lgdgcn.cli import console
 from lgdgcn.cli.asked import Asked
 from lgdgcn.cli.batches import check_same_graph, fitting, follow, graph_loader, several_ranks
-from lgdgcn.cli.console import percent
-from lgdgcn.cli.train_table import find_verdict, print_results, told
+from lgdgcn.cli.train_table import (
+    epoch_progress,
+    model_title,
+    print_results,
+    say_what_was_read,
+)
+from lgdgcn.cli.verdict import find_verdict
 from lgdgcn.config import (
     AUTO,
-    Settings,
     auto_scaling,
     belongs,
     check_used,
@@ -32,7 +35,6 @@ from lgdgcn.config import (
 )
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
-from lgdgcn.large.rows import rows_scaling
 from lgdgcn.metrics import headline
 from lgdgcn.metrics.routing import factor_warnings
 from lgdgcn.models import NodeOutput
@@ -46,10 +48,10 @@ from lgdgcn.search.candidates import candidates
 from lgdgcn.search.choose import Choice, Ranked, choose
 from lgdgcn.search.factors import FOUND
 from lgdgcn.search.race import Candidate
+from lgdgcn.train.population import TrainState
 from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.task import choose_metric
 from lgdgcn.train.trained import TrainedModel
-from lgdgcn.training import Epoch
 
 __all__ = ["default_folder", "run_header", "train_nodes"]
 
@@ -64,16 +66,14 @@ class Planned:
     """A model that is to be trained.
 
     Attributes:
-        run: Its folder.
+        run: Its folder; once settings are chosen, its ``config.toml`` has them.
         candidates: What to choose its settings from.
-        choice: What they were chosen from already, if so.
-        ranked: What was chosen of that.
+        begun: Where the race has left its training, to go on with.
     """
 
     run: Run
     candidates: list[Candidate]
-    choice: Choice | None = None
-    ranked: Ranked | None = None
+    begun: TrainState | None = None
 
 
 def train_nodes(asked: Asked) -> tuple[Path, list[Result]]:
@@ -85,7 +85,7 @@ def train_nodes(asked: Asked) -> tuple[Path, list[Result]]:
     settings = {**asked.settings}
     set_threads()
     keep_freed_memory()  # on every rank: all wait for the slowest
-    with several_ranks(asked.device, settings, asked.compare) as (ranks, device):
+    with several_ranks(asked.options.device, settings, asked.compare) as (ranks, device):
         ranks.check_same({"settings": (settings, asked.model, asked.seeds, __version__)})
         load = graph_loader(asked.source, settings.get("batch_size", 0))
         if not ranks.is_first:
@@ -124,8 +124,8 @@ class _Command:
         run = self._open(restarted)
         beside = {name: run.compared(name) for name in self.asked.compare}
         for one in (run, *beside.values()):  # all before anything in any of them is touched
-            if self.asked.config is not None and not run.resume and one.config.is_file():
-                _refuse_to_replace(self.asked.config, one)
+            if not run.resume:
+                self._refuse_to_replace_settings(one)
             one.check()
         check_same_graph(self.load, self.asked.seeds)
         # what cannot be used, or is too large, is refused before the run folder is touched
@@ -133,7 +133,7 @@ class _Command:
         rows = self._compared(planned.candidates, beside)
         if rows:
             _ = self._load_whole
-        self._say_what_was_read(planned.candidates[0].settings)
+        say_what_was_read(self._name, self.data, planned.candidates[0].settings)
         with run, ExitStack() as held:
             also = self._race(planned, rows, held)
             results = [self._train(planned)]
@@ -147,17 +147,24 @@ class _Command:
 
     def _open(self, restarted: bool) -> Run:
         """The run folder; ranks that were restarted go on, whatever the command says."""
-        asked = self.asked
-        resume, overwrite = asked.resume, asked.overwrite
-        name = asked.model or ""
+        source, options, name = self.asked.source, self.asked.options, self.asked.model or ""
+        resume, overwrite = options.resume, options.overwrite
         if restarted:
             try:
-                path = asked.folder or default_folder(asked.source.name, name, resume=True)
+                path = options.out or default_folder(source.name, name, resume=True)
                 resume, overwrite = Run.open(path).config.is_file(), False
             except InputError:
                 resume = False
-        self.path = asked.folder or default_folder(asked.source.name, name, resume=resume)
+        self.path = options.out or default_folder(source.name, name, resume=resume)
         return Run.create(self.path, resume=resume, overwrite=overwrite)
+
+    def _refuse_to_replace_settings(self, run: Run) -> None:
+        config = self.asked.options.config
+        if config and run.config.is_file() and os.path.samefile(config, run.config):
+            raise InputError(
+                f"--config {config} would be replaced by the run in {run.path}: copy it elsewhere "
+                "or choose another --out"
+            )
 
     @cached_property
     def _load_whole(self) -> Callable[[int], Data]:
@@ -177,8 +184,9 @@ class _Command:
         asked, data = self.asked, self.data
         graph, multi_label = asked.source.preset_name, data.y.dim() == 2
         every = candidates(graph, asked.model, self.settings, multi_label=multi_label)
-        option = f"--budget {asked.budget}" if asked.budget else f"--time-limit {asked.time_limit}"
-        if (asked.budget or asked.time_limit) and len(every) == 1:
+        limit = asked.options.time_limit
+        if (asked.budget or limit) and len(every) == 1:
+            option = f"--budget {asked.budget}" if asked.budget else f"--time-limit {limit}"
             raise InputError(
                 f"{option} has nothing to choose from, as {asked.model or every[0].model} has one "
                 f"set of settings for {asked.source.name}; leave it out"
@@ -191,20 +199,6 @@ class _Command:
                 check_used(given, every_setting, next(iter(models)), multi_label=multi_label)
         choose_metric(data, tried[0].settings.metric)  # refuses one that the labels do not have
         return tried
-
-    def _say_what_was_read(self, first: Settings) -> None:
-        data = self.data
-        text = f"{self.asked.source.name}: {len(data.y):,} nodes"
-        if data.edge_index is not None:
-            text += f", {data.edge_index.size(1) // 2:,} edges, {data.x.size(1):,} features"
-        is_set = data.y.dim() == 2
-        text += f", {data.y.size(1)} labels" if is_set else f", {len(data.classes)} classes"
-        sizes = (int(data[f"{split}_mask"].sum()) for split in ("train", "val", "test"))
-        split = " / ".join(f"{size:,}" for size in sizes)
-        console.say(f"{text}; {split} nodes to train / validate / test")
-        if first.scaling == AUTO:
-            console.say(str(rows_scaling(data, AUTO)))
-        console.say(str(choose_metric(data, first.metric)))
 
     @property
     def _most(self) -> int | None:
@@ -242,8 +236,7 @@ class _Command:
             winner = read_config(run.config)["run"]["model"]
             has_ours = ours.config.is_file()
         else:
-            planned.choice = choice = self._choose(planned.candidates)
-            planned.ranked = choice.ranking[0]
+            choice = self._choose(planned.candidates)
             winner = choice.best.model
             best = choice.of("lgdgcn")
             has_ours = best is not None and best.score is not None
@@ -255,15 +248,11 @@ class _Command:
         for one in rows:
             held.enter_context(one.run)
             if self.asked.model is None and choice is not None:
-                name = one.run.path.name
-                one.ranked = next(
-                    (row for row in choice.ranking if row.candidate.name == name), None
-                )
-                if one.ranked is not None:
-                    one.choice = choice
-                    self._begin(one)
+                for ranked in choice.ranking:
+                    if ranked.candidate.name == one.run.path.name:
+                        self._begin(one, choice, ranked)
         if choice is not None:
-            self._begin(planned)
+            self._begin(planned, choice, choice.ranking[0])
         return rows
 
     def _choose(self, tried: list[Candidate]) -> Choice:
@@ -283,11 +272,9 @@ class _Command:
             console.say(str(choice))
         return choice
 
-    def _begin(self, planned: Planned) -> None:
+    def _begin(self, planned: Planned, choice: Choice, ranked: Ranked) -> None:
         """Write down what was chosen, and the epochs that the race has trained of it."""
-        assert planned.choice is not None
-        assert planned.ranked is not None
-        candidate, choice = planned.ranked.candidate, planned.choice
+        candidate, planned.begun = ranked.candidate, ranked.state
         tables: Result = {"run": run_header(self.asked.source, candidate.model, self.asked.seeds)}
         tables["settings"] = candidate.settings.as_dict()
         if choice.factors is not None and belongs("factors", candidate.model):
@@ -296,11 +283,11 @@ class _Command:
             tables["search"] = choice.as_dict()
         text = "\n".join(to_toml(table, values) for table, values in tables.items())
         planned.run.write_config(text)
-        for metrics in planned.ranked.log:
+        for metrics in ranked.log:
             planned.run.append_metrics({"seed": self.asked.seeds[0], **metrics})
 
-    def _begun(self, planned: Planned, saved: Result) -> Candidate:
-        """What a run that is resumed has chosen; in what all try alike it agrees."""
+    def _chosen(self, planned: Planned, saved: Result) -> Candidate:
+        """What ``config.toml`` says was chosen; in what all candidates have alike it agrees."""
         model, found = saved["run"]["model"], saved["settings"]
         tried = [one for one in planned.candidates if one.model == model] or planned.candidates
         every = [one.settings.as_dict() for one in tried]
@@ -319,12 +306,10 @@ class _Command:
         """Train all seeds with the settings that were chosen, and keep the best model."""
         run, seeds, load = planned.run, self.asked.seeds, load or self.load
         if not run.config.is_file():
-            if planned.ranked is None:
-                planned.choice = self._choose(planned.candidates)
-                planned.ranked = planned.choice.ranking[0]
-            self._begin(planned)
+            choice = self._choose(planned.candidates)
+            self._begin(planned, choice, choice.ranking[0])
         saved = read_config(run.config)
-        chosen = planned.ranked.candidate if planned.ranked else self._begun(planned, saved)
+        chosen = self._chosen(planned, saved)
         model, settings = chosen.model, chosen.settings
         what = {"model": model, "variant": model_and_variant(chosen.name)[1]}
         found: Result = {key: saved[key] for key in ("auto_factors", "search") if key in saved}
@@ -334,10 +319,9 @@ class _Command:
             Ranks.current().from_first(None)
             return finished_result(run, load, what, seeds)
         Ranks.current().from_first(chosen)
-        title = told(what)
-        with _epoch_progress(title, len(seeds)) as on_epoch:
-            begun = planned.ranked.state if planned.ranked else None
-            options: Result = {"on_epoch": on_epoch, "stop": self.stop, "begun": begun}
+        title = model_title(what)
+        with epoch_progress(title, len(seeds)) as on_epoch:
+            options: Result = {"on_epoch": on_epoch, "stop": self.stop, "begun": planned.begun}
             runs, trained = fit(load, settings, model, seeds, self.device, run, **options)
         run.files()  # refuses links that were made meanwhile
         trained.save(run.model)
@@ -376,14 +360,6 @@ def _without(rows: list[Planned], model: str) -> list[Planned]:
     if len(kept) < len(rows):
         console.say(f"--compare {model}: the same is trained already, so not again")
     return kept
-
-
-def _refuse_to_replace(config: Path, run: Run) -> None:
-    if os.path.samefile(config, run.config):
-        raise InputError(
-            f"--config {config} would be replaced by the run in {run.path}: copy it elsewhere "
-            "or choose another --out"
-        )
 
 
 def _compared_as(graph: str, name: str, multi_label: bool) -> str:
@@ -440,29 +416,3 @@ def _factor_scores(
     last = output.layers[-1]
     plot_units(last.units, run.figure, f"{title}: {trained.settings.factors} factors")
     return headline(last, data.edge_index, data.get("y_factor"))
-
-
-@contextmanager
-def _epoch_progress(label: str, runs: int) -> Iterator[Callable[[Epoch], None]]:
-    """Show the epochs of all seeds.
-
-    The epochs that an early stop leaves out are not waited for: the bar ends at the last one.
-    """
-    with console.progress(label if runs == 1 else f"{label}, {runs} runs") as update:
-        update(None, "compiling kernels, once; first epoch")
-        latest: dict[int, Epoch] = {}  # by seed
-
-        def on_epoch(epoch: Epoch) -> None:
-            latest[epoch.training.seed] = epoch
-            most = epoch.training.settings.epochs
-            done = sum(one.state.epoch for one in latest.values())
-            going = [one for one in latest.values() if not one.finished]
-            total = done + sum(most - one.state.epoch for one in going)
-            total += (runs - len(latest)) * most
-            best = [one.state.best_score for one in latest.values()]
-            note = f"{done}/{total}, loss {epoch.metrics['total']:.4g}"
-            if all(math.isfinite(score) for score in best):
-                note += f", val. {percent(sum(best) / len(best))}"
-            update(done / total, note + (f", {runs - len(going)} done" if runs > 1 else ""))
-
-        yield on_epoch

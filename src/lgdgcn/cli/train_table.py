@@ -1,28 +1,36 @@
-"""What ``lgdgcn train`` prints in the end: ranking, scores, factors, verdict and warnings."""
+"""What ``lgdgcn train`` prints: graph, progress, ranking, scores, factors and warnings."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-import torch
 from torch_geometric.data import Data
 
 from lgdgcn.cli import console
 from lgdgcn.cli.console import percent, plain
-from lgdgcn.config import MODEL_NAMES, model_and_variant, preset_note
+from lgdgcn.config import AUTO, MODEL_NAMES, Settings, model_and_variant, preset_note
 from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.data.source import GraphSource
+from lgdgcn.large.rows import rows_scaling
 from lgdgcn.models import MODELS
-from lgdgcn.runs.finished import kept_seed, lost_to
+from lgdgcn.runs.finished import lost_to
 from lgdgcn.runs.folder import Run
-from lgdgcn.train.checks import Scored, noise_of_difference
 from lgdgcn.train.scores import METRICS
-from lgdgcn.train.trained import TrainedModel
+from lgdgcn.train.task import choose_metric
+from lgdgcn.training import Epoch
 
-__all__ = ["factors_beside", "find_verdict", "print_results", "told"]
+__all__ = [
+    "epoch_progress",
+    "factors_beside",
+    "model_title",
+    "name_title",
+    "print_results",
+    "say_what_was_read",
+]
 
 Result = dict[str, Any]
 
@@ -38,7 +46,7 @@ FACTOR_COLUMNS: dict[str, tuple[str, Callable[[float | None], str]]] = {
 }
 
 
-def told(result: Result) -> str:
+def model_title(result: Result) -> str:
     """The model of a result in words: of LGD-GCN with its reading, as in ``LGD-GCN (ours)``."""
     model, variant = result["model"], result.get("variant")
     title = MODELS[model].title
@@ -48,16 +56,57 @@ def told(result: Result) -> str:
 
 def factors_beside(winner: Result, result: Result, folder: Path) -> str:
     """Say whose factors are those of a run whose model has none."""
-    where = f"factors are those of {told(result)}, in {folder}"
-    return f"{where}; {told(winner)} predicts labels"
+    where = f"factors are those of {model_title(result)}, in {folder}"
+    return f"{where}; {model_title(winner)} predicts labels"
 
 
-def _told_name(name: str) -> str:
+def name_title(name: str) -> str:
     """The same of a name that ``--model`` takes."""
     if name not in MODEL_NAMES:
         return name
     model, variant = model_and_variant(name)
-    return told({"model": model, "variant": variant})
+    return model_title({"model": model, "variant": variant})
+
+
+def say_what_was_read(name: str, data: Data, settings: Settings) -> None:
+    """Print the size of a graph, how its features are scaled, and the score that is fair to it."""
+    text = f"{name}: {len(data.y):,} nodes"
+    if data.edge_index is not None:
+        text += f", {data.edge_index.size(1) // 2:,} edges, {data.x.size(1):,} features"
+    is_set = data.y.dim() == 2
+    text += f", {data.y.size(1)} labels" if is_set else f", {len(data.classes)} classes"
+    sizes = (int(data[f"{split}_mask"].sum()) for split in ("train", "val", "test"))
+    split = " / ".join(f"{size:,}" for size in sizes)
+    console.say(f"{text}; {split} nodes to train / validate / test")
+    if settings.scaling == AUTO:
+        console.say(str(rows_scaling(data, AUTO)))
+    console.say(str(choose_metric(data, settings.metric)))
+
+
+@contextmanager
+def epoch_progress(label: str, runs: int) -> Iterator[Callable[[Epoch], None]]:
+    """Show the epochs of all seeds.
+
+    The epochs that an early stop leaves out are not waited for: the bar ends at the last one.
+    """
+    with console.progress(label if runs == 1 else f"{label}, {runs} runs") as update:
+        update(None, "compiling kernels, once; first epoch")
+        latest: dict[int, Epoch] = {}  # by seed
+
+        def on_epoch(epoch: Epoch) -> None:
+            latest[epoch.training.seed] = epoch
+            most = epoch.training.settings.epochs
+            done = sum(one.state.epoch for one in latest.values())
+            going = [one for one in latest.values() if not one.finished]
+            total = done + sum(most - one.state.epoch for one in going)
+            total += (runs - len(latest)) * most
+            best = [one.state.best_score for one in latest.values()]
+            note = f"{done}/{total}, loss {epoch.metrics['total']:.4g}"
+            if all(math.isfinite(score) for score in best):
+                note += f", val. {percent(sum(best) / len(best))}"
+            update(done / total, note + (f", {runs - len(going)} done" if runs > 1 else ""))
+
+        yield on_epoch
 
 
 def print_results(
@@ -77,7 +126,7 @@ def print_results(
     _print_scores(source.name, results)
     _print_factors(results)
     for result in results:
-        model = f"{told(result)}: " if len(results) > 1 else ""
+        model = f"{model_title(result)}: " if len(results) > 1 else ""
         for warning in result.get("warnings", []):
             # it was said when the graph was read; a seed may stand before it
             if IDENTIFIER not in warning:
@@ -88,13 +137,13 @@ def print_results(
         console.say(verdict["sentence"])
     ours = Run.open(path).compared("lgdgcn").path
     for result in results[1:]:
-        if not first["factors"] and result["factors"] and told(result) == told(OURS):
+        if not first["factors"] and result["factors"] and model_title(result) == model_title(OURS):
             console.say(factors_beside(first, result, ours))
     multi_label = _is_multi_label(first)
     for result in results if notes else ():
         about = (source.preset_name, result["model"], result["variant"])
         if note := preset_note(*about, multi_label=multi_label):
-            console.say(f"{told(result)}: {note}")
+            console.say(f"{model_title(result)}: {note}")
 
 
 def _is_multi_label(result: Result) -> bool:
@@ -109,7 +158,7 @@ def _print_ranking(result: Result) -> None:
         marker = "→ " if number == 0 else "  "
         score = percent(row.get("validation"), row.get("noise"))
         rows.append(
-            [marker + _told_name(row["model"]), score, str(row["epochs"]), str(row["tried"])]
+            [marker + name_title(row["model"]), score, str(row["epochs"]), str(row["tried"])]
         )
     count = search["splits"]
     splits = f" on {count} splits" if count > 1 else ""
@@ -118,9 +167,9 @@ def _print_ranking(result: Result) -> None:
     console.table(title, ["model", "validation", "epochs", "settings\ntried"], rows)
     judged = [row for row in result["ranking"] if row.get("validation") is not None]
     if better := [row for row in judged[1:] if row["validation"] > judged[0]["validation"]]:
-        names = " and ".join(_told_name(row["model"]) for row in better)
+        names = " and ".join(name_title(row["model"]) for row in better)
         console.say(
-            f"{_told_name(judged[0]['model'])} is chosen: {names} scored higher by less than a "
+            f"{name_title(judged[0]['model'])} is chosen: {names} scored higher by less than a "
             "quarter of the standard error, and of models that score alike the simplest is taken"
         )
 
@@ -137,7 +186,7 @@ def _print_scores(dataset: str, results: Sequence[Result]) -> None:
         cells = [_spread([run["scores"]["test"].get(name) for run in runs]) for name in names]
         cells.append(_spread([run["val"] for run in runs]))
         cells.append(f"{sum(run['epochs'] for run in runs) / len(runs):.0f}")
-        rows.append([told(result), *cells])
+        rows.append([model_title(result), *cells])
     count = len(results[0]["runs"])
     title = f"{dataset}, in %" + (f", mean ± std of {count} seeds" if count > 1 else "")
     if multi_label:
@@ -156,7 +205,10 @@ def _print_factors(results: Sequence[Result]) -> None:
     if not shown:
         return
     rows = [
-        [told(result), *(show(result["factors"].get(name)) for name, (_, show) in shown.items())]
+        [
+            model_title(result),
+            *(show(result["factors"].get(name)) for name, (_, show) in shown.items()),
+        ]
         for result in known
     ]
     several = len(results[0]["runs"]) > 1
@@ -183,102 +235,3 @@ def _spread(values: list[float | None]) -> str:
     if not known:
         return percent(None)
     return percent(fmean(known), stdev(known) if len(known) > 1 else None)
-
-
-# The verdict
-
-
-def find_verdict(
-    results: Sequence[Result],
-    folders: Sequence[Run],
-    load: Callable[[int], Data],
-    device: torch.device,
-) -> dict[str, str | None] | None:
-    """Compare the first model with the best of the others by their validation scores.
-
-    Args:
-        results: Of every model, of which the first is the one of the run.
-        folders: Their run folders.
-        load: Returns the graph of a seed.
-        device: Where the models run.
-
-    Returns:
-        What ``result.json`` says as its ``verdict``: a ``sentence``, and the folder of the model
-        that is ``better`` than the first on validation, by its name. Where no other was trained
-        to the end the sentence is on the race, and ``None`` without one.
-    """
-    first, *others = results
-    beside = [
-        (score, result, folder)
-        for result, folder in zip(others, folders[1:], strict=True)
-        if result["metric"] == first["metric"] and (score := _mean(result, "val")) is not None
-    ]
-    score = _mean(first, "val")
-    if not beside or score is None:
-        return _verdict_of_race(first)
-    best, rival, folder = max(beside, key=lambda entry: entry[0])
-    pair = [_scored(*run, load, device) for run in ((first, folders[0]), (rival, folder))]
-    noise, counted = _noise(pair, first, rival, "val")
-    sentence = _compared((told(first), score), (told(rival), best), first["metric"], noise, counted)
-    tests = [_mean(result, "test") for result in (first, rival)]
-    if tests[0] is not None and tests[1] is not None:
-        noise, counted = _noise(pair, first, rival, "test")
-        if abs(tests[0] - tests[1]) <= noise:
-            sentence += f"; on test within the noise of {counted}"
-    return {"sentence": sentence, "better": folder.path.name if best > score else None}
-
-
-def _compared(
-    first: tuple[str, float], second: tuple[str, float], metric: str, noise: float, counted: str
-) -> str:
-    """Which of two models has the higher validation score, and whether that may be by chance."""
-    (winner, high), (loser, low) = sorted((first, second), key=lambda one: -one[1])
-    by_chance = high - low <= noise
-    verb = "is better here than"
-    if by_chance:
-        verb = "scores higher than" if low < high else "scores as high as"
-    sentence = f"{winner} {verb} {loser}: {percent(high)} against {percent(low)} in "
-    sentence += f"validation {METRICS[metric]}"
-    if by_chance:
-        sentence += f", {'but ' if low < high else ''}within the noise of {counted}"
-    return sentence
-
-
-def _verdict_of_race(result: Result) -> dict[str, str | None] | None:
-    """Compare the winner with the best of the other families, by how they did in the race."""
-    rows = [row for row in result.get("ranking", []) if "validation" in row]
-    if len(rows) < 2:
-        return None
-    scores = [(_told_name(row["model"]), row["validation"]) for row in rows[:2]]
-    noise = 2 * math.hypot(rows[0]["noise"], rows[1]["noise"])
-    search = result["search"]
-    counted = f"the race (± {percent(noise)})"
-    sentence = _compared(scores[0], scores[1], search["metric"], noise, counted)
-    if scores[1][1] > scores[0][1]:
-        sentence += f"; {scores[0][0]} is simpler"
-    return {"sentence": sentence, "better": None}
-
-
-def _mean(result: Result, split: str) -> float | None:
-    """The mean score of the seeds; ``None`` where one of them has no nodes to be scored on."""
-    scores = [run[split] for run in result["runs"]]
-    return None if None in scores else fmean(scores)
-
-
-def _scored(
-    result: Result, folder: Run, load: Callable[[int], Data], device: torch.device
-) -> Scored:
-    """What the model that was kept says of the graph."""
-    graph = load(kept_seed(result)["seed"])
-    trained = TrainedModel.load(folder.model, device)
-    return Scored(trained.task, trained(graph).logits.cpu(), graph)
-
-
-def _noise(pair: Sequence[Scored], first: Result, rival: Result, split: str) -> tuple[float, str]:
-    """The noise of the difference of two models, and in words what it is the noise of."""
-    seeds = list(zip(first["runs"], rival["runs"], strict=True))
-    differences = [one[split] - other[split] for one, other in seeds]
-    noise = noise_of_difference(pair[0], pair[1], split, differences)
-    counted = f"{int(pair[0].graph[f'{split}_mask'].sum()):,} nodes"
-    counted += f" and {len(seeds)} seeds" if len(seeds) > 1 else ""
-    return noise, counted + ("" if math.isinf(noise) else f" (± {percent(noise)})")
