@@ -21,7 +21,7 @@ import lgdgcn
 from lgdgcn import LGDClassifier, tensor_file
 from lgdgcn.config import Settings, portfolio, preset
 from lgdgcn.data import from_networkx
-from lgdgcn.errors import CheckpointError, DivergedError, InputError, LGDNote, LGDWarning
+from lgdgcn.errors import InputError, LGDNote, LGDWarning
 from lgdgcn.messages import said_to_caller
 from lgdgcn.reasons import fit_graph
 from lgdgcn.search.candidates import candidates
@@ -126,11 +126,6 @@ def test_parameters_are_checked_by_fit(params, words):
         model.fit(toy_graph())
 
 
-def test_parts_that_are_switched_off_by_hand_may_have_settings():
-    off = {"latent_graph": False, "k": 3}
-    fitted(model="lgdgcn-paper", settings=off, epochs=1)  # as in a grid of both
-
-
 def test_the_score_may_be_named():
     model = fitted(metric="macro_f1", epochs=5)
     assert model.score() == model.result_.test == model.result_.scores["test"]["macro_f1"]
@@ -190,13 +185,6 @@ def test_a_repr_fits_a_line():
     text = "LGDClassifier(factors=2, graph=<36 nodes>, settings={'tau': 0.5})"
     assert repr(LGDClassifier(**given)) == text
     assert len(repr(LGDClassifier(settings=dict.fromkeys(map(str, range(99)))))) <= 100
-
-
-def test_the_width_follows_the_factors():
-    with pytest.warns(LGDWarning, match="hidden_channels is 63 instead of 64, which 3 factors do"):
-        model = LGDClassifier(budget="none", factors=3, epochs=2).fit(toy_graph())
-    assert model.transform().shape == (36, 3, 21)
-    assert model.get_params()["hidden_channels"] is None  # parameters stay as they are
 
 
 def test_numbers_of_numpy_are_numbers():
@@ -262,13 +250,6 @@ def test_shapes_and_ranges(model):
 
 
 @pytest.mark.parametrize(
-    "method", ["predict", "predict_proba", "transform", "edge_factors", "score"]
-)
-def test_the_fitted_graph_is_the_default(model, method):
-    assert np.array_equal(getattr(model, method)(), getattr(model, method)(toy_graph()))
-
-
-@pytest.mark.parametrize(
     "method", ["predict", "predict_proba", "transform", "edge_factors", "score", "save"]
 )
 def test_unfitted(method, tmp_path):
@@ -311,13 +292,6 @@ def test_another_graph_of_the_same_features(model):
             call(np.zeros((3, 12)))
     with pytest.raises(InputError, match="labels"):
         fitted(without(toy_graph(), "y"))
-
-
-def test_a_diverged_fit_says_so():
-    data = toy_graph()
-    data.x *= 1e9
-    with pytest.raises(DivergedError, match=r"in epoch \d+; lower lr \(now 1e\+30\)"):
-        fitted(data, lr=1e30)
 
 
 # Edges
@@ -590,20 +564,6 @@ def test_a_fit_that_routes_nothing_says_so_once_and_so_does_its_page(tmp_path):
     assert not [one for one in caught if "routing" in str(one.message)]
 
 
-def test_unknown_labels_do_not_stop_a_prediction(model):
-    data = toy_graph()
-    data.y = ["never seen"] * 36
-    assert np.array_equal(model.predict(data), model.predict())
-
-
-def test_labels_beside_the_graph():
-    data = toy_graph()
-    model = LGDClassifier(budget="none", **SMALL).fit(without(data, "y"), data.y)
-    assert np.array_equal(model.predict_proba(), fitted(data).predict_proba())
-    names = np.array(["x", "y", "z"])[data.y]
-    assert set(LGDClassifier(budget="none", **SMALL).fit(data, names).predict()) <= {"x", "y", "z"}
-
-
 def test_unlabelled_nodes_teach_nothing_but_are_predicted():
     data = toy_graph()
     hidden = data.test_mask
@@ -662,20 +622,6 @@ def test_round_trip(model, tmp_path, how):
     assert np.array_equal(loaded.fit(data).predict_proba(), model.predict_proba())
 
 
-@pytest.mark.parametrize("content", [b"years", b"x" * 10_000, b"\x08" + b"\0" * 7 + b"{}      "])
-def test_only_an_earlier_model_is_replaced(model, tmp_path, content):
-    path = tmp_path / "thesis.txt"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=r"thesis\.txt is no model of this version of lgdgcn"):
-        model.save(path)
-    assert path.read_bytes() == content
-    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
-    path.write_bytes(b"")
-    for _ in range(2):
-        model.save(path)
-    assert LGDClassifier.load(path).trained_.name == "lgdgcn"
-
-
 @pytest.mark.parametrize("name", ["gcn", "disengcn", "lgdgcn"])
 def test_the_model_of_a_run_can_be_loaded_and_fitted_again(tmp_path, name):
     file, data = tmp_path / "model.safetensors", toy_graph()
@@ -686,11 +632,6 @@ def test_the_model_of_a_run_can_be_loaded_and_fitted_again(tmp_path, name):
     assert loaded.model == ("lgdgcn-paper" if name == "lgdgcn" else name)
     expected = loaded.predict_proba(data)
     assert np.array_equal(loaded.set_params(device="cpu").fit(data).predict_proba(), expected)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match="absent"):
-        LGDClassifier.load(tmp_path / "absent.safetensors")
 
 
 # Notes and warnings

@@ -8,7 +8,6 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
@@ -148,13 +147,6 @@ def test_a_pickle_keeps_the_graph_it_is_bound_to(parts):
         again.score(test)
 
 
-def test_clones_share_the_graph():
-    model = bound(verbose=3)
-    other = clone(model)
-    assert other.graph is model.graph
-    assert other.get_params() == model.get_params()
-
-
 # Ways in
 
 
@@ -258,14 +250,6 @@ def test_without_validation_nodes_none_are_spoken_of(capsys):
     data.val_mask[:] = False
     bound(data, epochs=2, verbose=True).fit()
     assert "validation" not in capsys.readouterr().out
-
-
-def test_measures(parts):
-    model = parts[2]
-    rows = {row["name"]: row["value"] for row in model.measure()}
-    assert 0 <= rows["routing_entropy"] <= 1
-    again = {row["name"]: row["value"] for row in model.measure(toy_graph())}
-    assert again["routing_entropy"] == pytest.approx(rows["routing_entropy"])
 
 
 def test_the_page(parts, tmp_path):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.runner import call, rows, train, widest_table
+from cli.runner import call, rows, widest_table
 
 NODES = """key,genre,part,age
 a,rock,train,20
@@ -58,29 +58,3 @@ def test_a_wide_table_is_summed_up(folder):
     assert call("data", "check", f"{folder}/", *NAMED, "--write").code == 0
     assert 'c99 = "number"' in (folder / "graph.toml").read_text()
     assert call("data", "check", f"{folder}/").code == 0  # names are written down now
-
-
-def test_sets_of_labels_come_back_as_they_are_predicted(folder):
-    sets = ["red", "blue|red", "blue", "green|red"]
-    ids = [f"n{i}" for i in range(40)]
-    cells = [f"{name},{sets[i % 4]},kind{i % 4}" for i, name in enumerate(ids)]
-    (folder / "nodes.csv").write_text("\n".join(["id,label,f", *cells]) + "\n")
-    ring = [f"{a},{b}" for a, b in zip(ids, ids[4:] + ids[:4], strict=True)]
-    (folder / "edges.csv").write_text("\n".join(["source,target", *ring]) + "\n")
-    run = folder.parent / "run"
-    outcome = train(run, "--model", "mlp", graph=f"{folder}/", epochs=150)
-    assert outcome.code == 0, outcome
-    assert "are taken as sets of 3 labels" in outcome.err
-    again = call("predict", run)
-    assert (again.code, again.err) == (0, "")  # what training has said is not said again
-    lines = (run / "predictions.csv").read_text().splitlines()
-    header = lines[0].split(",")
-    found = [dict(zip(header, line.split(","), strict=True)) for line in lines[1:]]
-    assert [row["true_label"] for row in found] == [sets[i % 4] for i in range(40)]
-    assert [row["label"] for row in found] == [row["true_label"] for row in found]
-
-
-def test_weights_with_decimal_commas(folder):
-    (folder / "edges.csv").write_text(EDGES.replace(",", ";").replace(";1", ";1,5"))
-    outcome = call("data", "check", f"{folder}/", *NAMED)
-    assert rows(outcome.out)["edge weights"] == ["1.5 to 3"]

@@ -12,7 +12,7 @@ from sklearn import metrics
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from cli.runner import GRAPH, call, train
+from cli.runner import call, train
 from lgdgcn.data.packed import PackedWriter
 from lgdgcn.data.packed.whole import write_arrays
 from lgdgcn.data.validate import canonical
@@ -116,11 +116,6 @@ def test_scores_are_those_of_the_predictions(kind, more, tmp_path):
     graph = packed(kind, tmp_path / "graph.lgd")
     outcome = train(tmp_path / "run", *BATCHES, *CPU, *more, graph=graph, epochs=5)
     assert outcome.code == 0, outcome.err
-    same_scores(tmp_path / "run")
-
-
-def test_scores_on_a_graph_in_memory_are_those_of_the_predictions(tmp_path):
-    assert train(tmp_path / "run", *BATCHES, *CPU, graph=GRAPH).code == 0
     same_scores(tmp_path / "run")
 
 

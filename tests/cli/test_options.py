@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import typer
 
-from cli.conftest import write_graph
 from cli.runner import GRAPH, call, content, train
 from lgdgcn.cli import app
 from lgdgcn.cli.options import GraphOptions, assigned, features_of
@@ -47,29 +46,6 @@ def test_an_option_is_given_once(verb, param):
 def test_what_is_of_nodes_is_refused_with_edges(tmp_path, param):
     outcome = call("train", GRAPH, "--task", "edges", "--out", tmp_path / "run", *given(param))
     outcome.refused(f"{param.opts[0]} is of --task nodes; leave it out with --task edges")
-    assert not content(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        # more are in golden/records/refusals.txt, "Options without effect"
-        (["--set", "lr=1", "--set", "lr=2"], ["lr is set twice, to 1 and to 2; leave out one"]),
-        (
-            ["--set", "scaling=standard", "--set", "normalize_features=true"],
-            ["normalize_features = true means scaling = rows, and scaling is standard"],
-        ),
-        (["--factors", "auto", "--set", "free_share=0.2"], ["factors = auto finds free_share"]),
-        (["--features", " ,"], ["--features names nothing"]),
-        (["--model", "grand", "--batch-size", 0], ["batch_size", "not of grand"]),
-        (["--set", "fan_out=4"], ["fan_out is used only with batch_size > 0"]),
-        (["--set", "hops=4", "--set", "encoder_layers=2"], ["hops is used only with encoder_chan"]),
-    ],
-    ids=lambda one: " ".join(map(str, one))[:60],
-)
-def test_training_refuses_what_it_would_not_use(tmp_path, monkeypatch, args, words):
-    monkeypatch.chdir(tmp_path)
-    call("train", GRAPH, *args, "--out", "run").refused(*words)
     assert not content(tmp_path)
 
 
@@ -139,17 +115,3 @@ def test_reasons_of_edges_are_of_the_cpu(untyped, verb, words, monkeypatch):
     call(*verb, run, "--device", "banana").refused("device is 'banana'")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     call(*verb, run, "--device", "cuda").refused("device is 'cuda', but reasons of edges", "CPU")
-
-
-def test_packing(tmp_path):
-    folder, out = write_graph(tmp_path / "graph"), ["--out", tmp_path / "graph.lgd"]
-    call("data", "pack", folder, *out, "--split", "random").refused("--split random is drawn")
-    call("data", "pack", folder, *out, "--ignore", "f1", "--like", "run").refused("--like reads")
-    call("data", "pack", folder, *out, "--ignore", "f1", "--ignore", "f2", "--ignore", "f3",
-         "--half").refused("--half is for dense features")  # fmt: skip
-    assert not (tmp_path / "graph.lgd").exists()
-
-
-def test_methods_for_edges_are_of_the_cpu(monkeypatch):
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    call("reproduce", "edges", "--device", "cuda").refused("methods for edges are run on the CPU")

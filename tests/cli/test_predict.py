@@ -191,18 +191,6 @@ def test_feature_columns_are_matched_by_name(mine, tmp_path):
     assert "matched by name" in line
 
 
-def test_scaling_of_training_is_applied_to_reordered_columns(tmp_path):
-    graph = write_graph(tmp_path / "graph")
-    assert train(tmp_path / "run", "--set", "normalize_features=true", graph=graph).code == 0
-    _, want = predictions(tmp_path / "run", graph, tmp_path / "a.csv")
-    other = with_columns(write_graph(tmp_path / "b", scale=7.0), ["f2", "f3", "f1"])
-    _, found = predictions(tmp_path / "run", other, tmp_path / "b.csv")
-    rows = [list(csv.reader(text.splitlines()[1:])) for text in (found, want)]
-    for mine, theirs in zip(*rows, strict=True):
-        assert mine[:2] == theirs[:2]
-        assert float(mine[2]) == pytest.approx(float(theirs[2]), abs=1e-4)
-
-
 def test_made_up_features_have_no_columns(tmp_path):
     graph = write_graph(tmp_path / "graph")
     assert train(tmp_path / "run", "--features", "degree", graph=graph).code == 0
@@ -280,14 +268,6 @@ def test_names_of_labels_come_back_whatever_is_in_them(tmp_path):
     assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv").code == 0
     found = [taken_apart(row["label"]) for row in rows_of(tmp_path / "p.csv")]
     assert found == [["a|b", "c"] if i % 2 else ["a", "b|c"] for i in range(30)]
-
-
-def test_models_without_factors(finished, tmp_path):
-    folder = finished[0] / "compared/gcn"
-    assert call("predict", folder, "--out", tmp_path / "p.csv").code == 0
-    assert list(rows_of(tmp_path / "p.csv")[0]) == ["node", "label", "probability", *KNOWN]
-    call("predict", folder, "--edges", "--out", tmp_path / "q.csv").refused("--edges")
-    assert not (tmp_path / "q.csv").exists()
 
 
 def test_no_edges_at_all_and_another_working_folder(tmp_path, monkeypatch):

@@ -1,12 +1,9 @@
 """``lgdgcn train --resume``: a finished run is what it was, or is refused in one line."""
 
-import json
 import shutil
-import tomllib
 
 import pytest
 
-from cli.conftest import write_graph
 from cli.runner import GRAPH, call, content, train
 from lgdgcn.runs.checkpoint import Checkpoint
 from lgdgcn.runs.folder import Run
@@ -60,13 +57,6 @@ def test_a_resumed_configuration_stays_as_it_is_written(own):
     assert content(run) == before
 
 
-def test_a_result_of_another_run(own):
-    graph, run = own
-    result = json.loads((run / "result.json").read_text())
-    (run / "result.json").write_text(json.dumps(result | {"runs": 2 * result["runs"]}))
-    resume(graph, run).refused("result.json is of another run")
-
-
 def test_checkpoints_left_behind_are_removed(tmp_path, monkeypatch):
     """The kill came after the result was written."""
     monkeypatch.chdir(tmp_path)
@@ -88,18 +78,6 @@ def test_a_kill_before_a_compared_model_began(tmp_path):
     shutil.rmtree(tmp_path / "run/compared")
     assert train(tmp_path / "run", *args, "--resume", epochs=2).code == 0
     assert (tmp_path / "run/compared/gcn/result.json").exists()
-
-
-def test_the_graph_is_recorded_so_that_no_folder_is_taken_for_it(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_graph(tmp_path / "cora")
-    args = ["--epochs", 1, "--model", "mlp"]
-    assert call("train", "./cora", *args, "--out", "of-folder").code == 0
-    recorded = tomllib.loads((tmp_path / "of-folder/config.toml").read_text())["run"]["dataset"]
-    assert recorded == str(tmp_path / "cora")
-    assert call("train", GRAPH, *args, "--out", "of-name").code == 0
-    recorded = tomllib.loads((tmp_path / "of-name/config.toml").read_text())["run"]["dataset"]
-    assert recorded == GRAPH
 
 
 def test_a_run_folder_named_like_a_data_set(tmp_path, monkeypatch):

@@ -10,16 +10,13 @@ import torch
 from cli.conftest import write_graph
 from cli.runner import (
     GRAPH,
-    SMALL,
     call,
     content,
     result_of,
     rows,
-    small,
     train,
     widest_table,
 )
-from lgdgcn import tensor_file
 from lgdgcn.config import Settings, portfolio, preset, resolve
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -137,18 +134,6 @@ def test_its_config_makes_the_same_run_again_bitwise(finished, tmp_path):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
-def test_what_the_ours_variant_is_compared_with_has_its_own_preset(tmp_path):
-    short = ["--set", "epochs=2", "--compare", "disengcn,mlp"]
-    assert call("train", GRAPH, *short, "--out", tmp_path / "run").code == 0
-    own = tomllib.loads((tmp_path / "run/config.toml").read_text())["settings"]
-    wanted = resolve(preset("", "lgdgcn", "ours", multi_label=True), {"epochs": 2})
-    assert own == wanted.as_dict()
-    for model in ("disengcn", "mlp"):
-        file = tmp_path / "run/compared" / model / "config.toml"
-        wanted = resolve(preset("synthetic", model, "paper"), {"epochs": 2})
-        assert tomllib.loads(file.read_text())["settings"] == wanted.as_dict()
-
-
 def settings_of(run):
     return tomllib.loads((run / "config.toml").read_text())["settings"]
 
@@ -174,29 +159,6 @@ def test_variants_of_lgd_gcn_stand_beside_it(tmp_path):
     assert outcome.out.count("\n LGD-GCN (ours) ") == 2  # scores and factors
 
 
-def test_the_preset_stands_beside_settings_of_ones_own(tmp_path):
-    assert train(tmp_path / "run", "--compare", "lgdgcn", epochs=2).code == 0
-    beside = settings_of(tmp_path / "run/compared/lgdgcn")
-    assert beside["hidden_channels"] != settings_of(tmp_path / "run")["hidden_channels"] == 8
-
-
-@pytest.mark.parametrize(
-    ("args", "variant", "folder"),
-    [
-        ([], "ours", "synthetic-lgdgcn"),
-        (["--model", "lgdgcn-paper"], "paper", "synthetic-lgdgcn-paper"),
-        (["--model", "disengcn-released"], "released", "synthetic-disengcn-released"),
-        (["--model", "gcn"], "paper", "synthetic-gcn"),
-    ],
-)
-def test_the_reading_of_a_run_is_part_of_its_models_name(
-    tmp_path, monkeypatch, args, variant, folder
-):
-    monkeypatch.chdir(tmp_path)
-    assert call("train", GRAPH, *small(*args, epochs=1), *args).code == 0
-    assert settings_of(tmp_path / "runs" / folder)["variant"] == variant
-
-
 def test_one_label_per_node_and_label_sets_have_other_settings(tmp_path):
     graph = write_graph(tmp_path / "graph")
     for one, multi_label in ((graph, False), (GRAPH, True)):
@@ -209,32 +171,6 @@ def test_one_label_per_node_and_label_sets_have_other_settings(tmp_path):
             first = portfolio("lgdgcn", "ours")[0] | {"scaling": "auto"}
             del own["normalize_features"]
         assert settings_of(run) == resolve(own, first, given).as_dict()
-
-
-def test_resuming_finds_an_unfinished_comparison(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    args = ["train", GRAPH, *SMALL, "--set", "epochs=3", "--compare", "gcn"]
-    assert call(*args).code == 0
-    result = tmp_path / "runs/synthetic-lgdgcn/compared/gcn/result.json"
-    before = result_of(result.parent)
-    result.unlink()
-    assert call(*args, "--resume").code == 0
-    assert result_of(result.parent) == before
-    assert call(*args, "--resume").refused("no unfinished run")
-
-
-def test_a_folder_of_any_name_gets_a_run_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_graph(tmp_path / "my graph ü")
-    assert call("train", "my graph ü", *SMALL, "--set", "epochs=2").code == 0
-    assert (tmp_path / "runs/my-graph/result.json").exists()
-
-
-def test_a_model_may_stand_beside_itself(tmp_path):
-    given = ["--model", "mlp", "--set", "dropout=0.1", "--compare", "mlp"]
-    outcome = train(tmp_path / "run", *given, epochs=2)
-    assert outcome.code == 0
-    assert sum(line.strip().startswith("MLP ") for line in outcome.out.splitlines()) == 2
 
 
 def test_names_are_shown_as_they_are(tmp_path):
@@ -258,14 +194,6 @@ def test_known_factors_of_a_users_graph_are_scored(tmp_path):
     assert train(tmp_path / "run", graph=f"{tmp_path}/", epochs=2).code == 0
     assert 0 <= result_of(tmp_path / "run")["factors"]["edge_attribution"] <= 1
     assert "known factors" in call("data", "check", f"{tmp_path}/").out
-
-
-def test_features_from_the_structure(tmp_path):
-    graph = write_graph(tmp_path / "graph")
-    assert train(tmp_path / "run", "--features", "degree", graph=graph, epochs=2).code == 0
-    assert tomllib.loads((tmp_path / "run/config.toml").read_text())["run"]["features"] == "degree"
-    assert tensor_file.load(tmp_path / "run/model.safetensors", "model")[1]["in_channels"] == 17
-    assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv").code == 0
 
 
 def test_default_folders_are_numbered(tmp_path, monkeypatch):
@@ -311,24 +239,6 @@ def test_overwrite_replaces_a_run_but_not_for_a_graph_that_is_not_there(tmp_path
     assert content(tmp_path) == before
     assert train(tmp_path, "--model", "mlp", "--overwrite", epochs=2).code == 0
     assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 2
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("=1+1,train", "größe,train"),
-        ("=1+1", "plain"),
-        ("plain,test", ",test"),
-    ],
-    ids=["class not in train", "two classes", "unlabelled"],
-)
-def test_labels_of_a_users_graph(tmp_path, old, new):
-    graph = write_graph(tmp_path / "graph")
-    nodes = graph / "nodes.csv"
-    nodes.write_text(nodes.read_text().replace(old, new))
-    outcome = train(tmp_path / "run", graph=graph, epochs=2)
-    assert outcome.code == 0
-    assert ("cannot be learned" in outcome.err) == (old == "=1+1,train")
 
 
 # Label sets of different sizes
@@ -412,18 +322,6 @@ def test_the_score_follows_the_balance_of_the_classes(tmp_path):
         assert "val_roc_auc" in (folder / "metrics.jsonl").read_text()
 
 
-def test_the_score_may_be_named(tmp_path):
-    graph = write_imbalanced(tmp_path / "graph")
-    args = ["--model", "mlp", "--compare", "gcn", "--metric", "macro_f1"]
-    outcome = train(tmp_path / "run", *args, graph=graph, epochs=5)
-    assert outcome.code == 0
-    assert "metric: Macro-F1, as asked for" in outcome.out
-    for folder in (tmp_path / "run", tmp_path / "run/compared/gcn"):
-        assert result_of(folder)["metric"] == "macro_f1"
-        settings = tomllib.loads((folder / "config.toml").read_text())["settings"]
-        assert settings["metric"] == "macro_f1"
-
-
 # Trainings that have learned nothing
 
 
@@ -439,15 +337,3 @@ def test_warnings_are_printed_and_kept(tmp_path):
     # resumed, the same is said again
     again = train(tmp_path / "run", *settings, "--resume", epochs=12)
     assert again.out == outcome.out
-
-
-def test_an_exploded_but_finite_training_ends_without_a_result(tmp_path):
-    graph = write_graph(tmp_path / "graph")
-    large = ["--set", "lr=1000", "--set", "scaling=rows"]
-    outcome = train(tmp_path / "run", *large, graph=graph, epochs=30)
-    outcome.refused("training diverged: the classification loss is ", "lower lr (now 1000)", code=3)
-    assert not (tmp_path / "run/result.json").exists()
-    assert not (tmp_path / "run/model.safetensors").exists()
-    assert (tmp_path / "run/checkpoint.safetensors").exists()
-    resumed = train(tmp_path / "run", *large, "--resume", graph=graph, epochs=30)
-    assert (resumed.code, resumed.err) == (3, outcome.err)

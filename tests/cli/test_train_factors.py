@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from cli.runner import GRAPH, call, content, result_of
+from cli.runner import GRAPH, call, result_of
 from lgdgcn.cli import train_nodes as command
 from lgdgcn.errors import StoppedError
 from lgdgcn.search import choose as choosing
@@ -51,15 +51,6 @@ def test_the_numbers_given_train_the_same_models(run, tmp_path):
     assert models[0] == models[1]
 
 
-def test_a_finished_run_is_not_searched_again(run, monkeypatch):
-    folder, _ = run
-    monkeypatch.setattr(choosing, "find_factors", never)
-    before = content(folder)
-    outcome = train(folder, "--resume")
-    assert (outcome.code, outcome.err) == (0, "")
-    assert content(folder) == before
-
-
 def test_an_interrupted_run_goes_on_with_what_was_found(run, tmp_path, monkeypatch):
     folder, fit = tmp_path / "run", command.fit
 
@@ -87,17 +78,3 @@ def test_an_interrupted_search_begins_again(run, tmp_path, monkeypatch):
     monkeypatch.undo()
     assert train(folder, "--resume").code == 0
     assert result_of(folder) == result_of(run[0])
-
-
-def test_resuming_with_other_settings_is_refused(run):
-    train(run[0], "--resume", epochs=31).refused("epochs: 30 -> 31")
-    train(run[0], "--resume", factors=4).refused("factors: 2 -> 4")
-
-
-def test_its_config_can_be_used_again(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(choosing, "find_factors", find_factors)
-    config = ["--config", run[0] / "config.toml"]
-    outcome = call("train", GRAPH, *config, "--seeds", 2, "--out", tmp_path / "run")
-    assert (outcome.code, outcome.err) == (0, "")
-    assert "own labels" not in outcome.out
-    assert "auto_factors" not in result_of(tmp_path / "run")

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from cli import conftest
-from cli.runner import call, result_of, train
+from cli.runner import call, result_of
 from lgdgcn import config
 from lgdgcn.cli import train_nodes
 from lgdgcn.errors import StoppedError
@@ -259,36 +259,6 @@ def test_a_winner_that_is_not_the_highest_is_explained(graph, tmp_path, winner):
     assert said not in call("show", tmp_path / "run").out
     whose = f"factors are those of LGD-GCN (ours), in {tmp_path / 'run/compared/lgdgcn'}; MLP"
     assert outcome.out.count(whose) == 1
-
-
-def test_more_settings_than_there_are_are_searched_for(graph, tmp_path):
-    outcome = run(tmp_path / "run", graph, "--model", "mlp", "--budget", 5)
-    assert outcome.code == 0, outcome
-    assert "3 of them by a search near the best" in outcome.out
-    assert config_of(tmp_path / "run")["search"]["searched"] == 3
-    assert run(tmp_path / "run", graph, "--model", "mlp", "--budget", 5, "--resume").code == 0
-
-
-def test_a_graph_with_a_preset_is_not_searched(tmp_path):
-    graph = "synthetic:nodes=60,classes=3,factors=2"
-    assert train(tmp_path / "run", graph=graph, epochs=1).code == 0
-    assert "search" not in config_of(tmp_path / "run")
-    words = ("train", graph, "--epochs", 1, "--budget", 9, "--out", tmp_path / "no")
-    call(*words).refused("--budget 9 has nothing to choose from", "synthetic")
-    assert not (tmp_path / "no").exists()
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["--budget", "x"], ["--budget is 'x'"]),
-        (["--seed", "-1"], ["--seed is -1"]),
-        (["--compare", "gcn,gcn"], ["--compare names gcn twice"]),
-    ],
-)
-def test_what_needs_no_data_is_refused_before_it_is_read(graph, tmp_path, args, words, monkeypatch):
-    monkeypatch.setattr("lgdgcn.data.source.GraphSource.load", None)
-    run(tmp_path / "run", graph, *args).refused(*words)
 
 
 def test_the_first_seed_and_random_splits_of_a_folder(graph, tmp_path):

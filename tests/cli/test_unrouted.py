@@ -72,14 +72,6 @@ def test_the_page_is_told_once(failed, quick_measures, tmp_path):
     assert page["warnings"] == told + [lost] * (lost is not None)
 
 
-def test_the_page_of_a_part_is_told_of_the_whole_graph(in_one, quick_measures, tmp_path):
-    args = ["--node", "n3", "--hops", 1, "--out", tmp_path / "page.html"]
-    assert call("explore", in_one[0], *args).code == 0
-    page = page_of(tmp_path / "page.html")
-    assert page["nodes"] < 10
-    assert f"warning: {page['unrouted']}".startswith(IN_ONE)
-
-
 def test_where_edges_are_routed_nobody_says_it(quick_measures, tmp_path):
     run = tmp_path / "run"
     said = [

@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from cli.conftest import write_graph
 from cli.runner import call, page_of, result_of, train
 
 # what the features show, how it is trained, and the sentence that this deserves
@@ -78,20 +77,6 @@ def test_of_several_seeds_only_what_is_said_of_the_kept_one(tmp_path):
     outcome = call("predict", run, "--out", tmp_path / "p.csv")
     assert outcome.code == 0
     assert "warning: " not in outcome.out
-
-
-def test_a_label_for_every_node_is_said_once(tmp_path):
-    graph, words = write_graph(tmp_path / "graph"), "the label column looks like an identifier: 24"
-    nodes = (graph / "nodes.csv").read_text().splitlines()
-    names = [f"{line},{name}" for name, line in enumerate(nodes[1:])]
-    (graph / "nodes.csv").write_text("\n".join([f"{nodes[0]},number", *names]))
-    assert call("data", "check", graph, "--label", "number").err.count(words) == 1
-    outcome = train(tmp_path / "run", "--label", "number", graph=graph, epochs=2)
-    assert outcome.code == 0
-    assert (outcome.err.count(words), outcome.out.count(words)) == (1, 0)
-    assert [words in said for said in result_of(tmp_path / "run")["warnings"]][:2] == [True, False]
-    predicted = call("predict", tmp_path / "run")
-    assert words not in predicted.err + predicted.out
 
 
 def test_a_strangers_run_does_not_steer_the_terminal(mine, tmp_path):
