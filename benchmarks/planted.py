@@ -4,11 +4,17 @@ Every generator draws sizes, strengths, blanks and noise from its seed. The true
 and the labels of all nodes are kept apart and never written, unless some types are asked for:
 
     python benchmarks/planted.py write customers 0 FOLDER [--typed 0.1]
+    python benchmarks/planted.py agreement [customers ...] [--seeds 5]
+
+``agreement`` finds reasons without any type and prints how well they are those planted: adjusted
+mutual information (AMI), edges of noise left out.
 """
 
 import argparse
 import csv
+import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -371,8 +377,56 @@ GENERATORS: dict[str, Callable[[int], Planted]] = {
 }
 
 
+def information(found: Array, true: Array) -> float:
+    """AMI of reasons found and true ones, edges of noise left out."""
+    from sklearn.metrics import adjusted_mutual_info_score
+
+    return float(adjusted_mutual_info_score(true[true != NOISE], found[true != NOISE]))
+
+
+def agreement_table(names: Sequence[str], seeds: int) -> None:
+    """How well reasons are found, beside the same with the nodes' rows shuffled."""
+    from lgdgcn.reasons.agreement import fit_agreement
+
+    print("| graph | AMI of each seed | mean | reasons found | true | rows shuffled | seconds |")
+    print("|" + " --- |" * 7)
+    for name in names:
+        rows = []
+        for seed in range(seeds):
+            drawn = GENERATORS[name](seed)
+            data, started = drawn.data(), time.process_time()
+            found = fit_agreement(data)
+            seconds = time.process_time() - started
+            shuffled = fit_agreement(_with_shuffled_rows(data, seed))
+            scores = [
+                information(one.probability.argmax(1), drawn.reasons) for one in (found, shuffled)
+            ]
+            counts = len(found.names) - 1, len(set(drawn.reasons) - {NOISE})
+            rows.append([*scores, *counts, seconds])
+            print(name, seed, *rows[-1], found.names, file=sys.stderr, flush=True)
+        scores, control, count, true, seconds = zip(*rows, strict=True)
+        cells = [
+            name, " ".join(f"{one:.2f}" for one in scores), f"{np.mean(scores):.2f}",
+            " ".join(map(str, count)), str(true[0]), f"{np.mean(control):.2f}",
+            f"{np.mean(seconds):.0f}",
+        ]  # fmt: skip
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def _with_shuffled_rows(data: Data, seed: int) -> Data:
+    """The same graph with the rows of the nodes table in another order: columns say nothing."""
+    order = np.random.default_rng(seed).permutation(data.x.size(0))
+    shuffled = data.clone()
+    shuffled.x = data.x[order]
+    for key in ("node_text", "node_codes"):
+        if key in data:
+            columns = {n: [column[i] for i in order] for n, column in data[key].items()}
+            shuffled[key] = columns
+    return shuffled
+
+
 def main() -> None:
-    """Write a graph."""
+    """Write a graph, or score what is found in many."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     write = commands.add_parser("write", help="write a graph as a folder")
@@ -380,7 +434,12 @@ def main() -> None:
     write.add_argument("seed", type=int)
     write.add_argument("folder", type=Path)
     write.add_argument("--typed", type=float, default=0.0, help="share of edges with a type")
+    agreement = commands.add_parser("agreement", help="score reasons found without types")
+    agreement.add_argument("graphs", nargs="*", default=list(GENERATORS))
+    agreement.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
+    if given.command == "agreement":
+        return agreement_table(given.graphs, given.seeds)
     drawn = GENERATORS[given.graph](given.seed)
     drawn.write(given.folder, given.typed, given.seed)
 

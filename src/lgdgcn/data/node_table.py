@@ -15,7 +15,7 @@ from lgdgcn.data.encoding import Encoding, fit_column
 from lgdgcn.data.graph_file import merged_roles
 from lgdgcn.data.label_sets import label_sets
 from lgdgcn.data.labels import SPLITS, split_number
-from lgdgcn.data.names import is_index, label_values, warn_of_blanks
+from lgdgcn.data.names import is_index, is_missing, label_values, warn_of_blanks
 from lgdgcn.data.other_id import OtherId, other_id, tell_other_id
 from lgdgcn.data.tables import Table, number_columns, read_table
 from lgdgcn.errors import InputError, LGDWarning
@@ -59,7 +59,8 @@ def read_nodes(
 
     Returns:
         ``node_ids``; ``y``, ``classes`` and masks where there are such columns; ``x`` with
-        ``feature_names`` and ``encoding``; and ``node_text``, free text by the column's name.
+        ``feature_names`` and ``encoding``; ``node_codes``, numbers of the values of categories of
+        which some share a feature; and ``node_text``, free text by the column's name.
     """
     table, roles, other = _read(path, given, encoding, delimiter, ends)
     if other is not None:
@@ -236,8 +237,18 @@ def _encoded(path: Path, columns: Mapping[str, Any], encoding: Encoding) -> dict
         values["x"] = encoding.encode(columns, str(path))
         values["feature_names"] = encoding.feature_names
         values["encoding"] = encoding
+        grouped = [column.name for column in encoding.columns if column.grouped]
+        if grouped:
+            values["node_codes"] = {name: _codes(columns[name]) for name in grouped}
     text = {name: list(map(str, columns[name])) for name in encoding.text if name in columns}
     return values | ({"node_text": text} if text else {})
+
+
+def _codes(cells: Any) -> np.ndarray[Any, Any]:
+    """A number for each different cell, those included that share a feature; -1 for blanks."""
+    texts = np.array([str(cell) for cell in cells])
+    blank = np.array([is_missing(text) for text in texts.tolist()])
+    return np.where(blank, -1, np.unique(texts, return_inverse=True)[1])
 
 
 def fitted(found: list[ColumnSummary], columns: Mapping[str, Any]) -> Encoding:

@@ -12,6 +12,8 @@ from lgdgcn.errors import InputError, LGDWarning
 def differences(one, other):
     """Names of the attributes in which two graphs differ."""
     a, b = one.to_dict(), other.to_dict()
+    for values in (a, b):
+        values.pop("node_codes", None)  # of rare values, which a packed graph does not keep
     return [key for key in {**a, **b} if key not in a or key not in b or not equal(a[key], b[key])]
 
 
