@@ -12,7 +12,6 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import DivergedError
 from lgdgcn.models import MODELS, NodeOutput, build
 from lgdgcn.nn import VARIANTS, Disentangled
-from lgdgcn.runs.folder import Run
 from lgdgcn.train.checks import (
     Scored,
     likely_cause,
@@ -58,19 +57,6 @@ def test_good_trainings_learn_and_pass_without_a_word(model, multi_label):
     assert result.warnings == []
     assert result.scores["train"][network.task.metric] >= 0.9
     assert result.test >= 0.6
-
-
-@pytest.mark.parametrize("model", ["lgdgcn", "gcn", "mlp"])
-def test_an_exploded_loss_is_no_result(model, tmp_path):
-    with Run.create(tmp_path / "run") as folder:
-        with pytest.raises(DivergedError) as caught:
-            trained(model=model, lr=1000.0, folder=folder)
-        assert caught.value.exit_code == 3
-        message = str(caught.value)
-        assert "training diverged: the classification loss is " in message
-        assert "in the last of 40 epochs" in message
-        assert message.endswith("; lower lr (now 1000)")
-        assert folder.checkpoint.is_file()  # the last state is kept
 
 
 def test_where_something_was_learned_it_is_a_warning():

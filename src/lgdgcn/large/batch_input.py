@@ -59,8 +59,7 @@ def check_batchable(settings: Settings, model: str) -> None:
 class BatchSource:
     """What batches are read from, for networks that differ in the structure they have found.
 
-    Args:
-        device: Where batches are computed; they are read there, too, if the graph fits.
+    They are read where they are computed, on the device, if the graph fits there.
 
     Raises:
         InputError: Latent neighbours of so many nodes cannot be found here.

@@ -65,15 +65,8 @@ def draw_hops(
 ) -> tuple[Tensor, Drawn]:
     """Draw neighbours hop by hop, each time those of the nodes that the last hop has found.
 
-    Args:
-        graph: The graph.
-        nodes: Nodes to begin with ``[n]``.
-        fan_outs: Most neighbours of a node at every hop.
-        key: Of the random numbers.
-        first: Number of the first hop.
-
     Returns:
-        These nodes and all that were found, and what was drawn for them.
+        The nodes to begin with and all that were found, and what was drawn for them.
     """
     counts, entries, columns = [nodes[:0]], [nodes[:0]], [nodes[:0]]
     done = 0

@@ -143,11 +143,6 @@ def left_variance(graph: GraphRows, hops: int, folder: Path | None = None) -> Te
     :math:`\sum_j P_{ij} x_j` of numbers that are alike and dropped independently varies
     :math:`\sum_j P_{ij}^2 / (\sum_j P_{ij})^2` times as much as if all were dropped together. P has
     equal weights of the hops; random signs z estimate the sum, as E (P z)_i^2 = sum_j P_ij^2.
-
-    Args:
-        graph: The graph.
-        hops: Number of hops K.
-        folder: As in :func:`hop_table`.
     """
     generator = np.random.Generator(np.random.Philox(key=0))
     ranges = list(pairwise(row_ranges(graph.row_ptr.numpy(), 1 + _PROBES)))

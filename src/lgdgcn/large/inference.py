@@ -75,9 +75,7 @@ class UnitTable:
 def unit_table(graph: GraphRows, network: ClassUnitGCN) -> UnitTable:
     """Run a network on all nodes of a graph; one with a structure finds that of the graph first.
 
-    Args:
-        graph: The graph, with features scaled as the network is used to.
-        network: One that :func:`~lgdgcn.large.batch_input.check_batchable` accepts.
+    The features are scaled as the network is used to, and it can be trained in batches.
     """
     steps = NodeSteps(graph, network, structure_rows(graph, network))
     units = steps.units()
@@ -109,16 +107,11 @@ def depth_of(network: ClassUnitGCN) -> int:
 
 
 def scores_without(table: UnitTable, nodes: Tensor, factor: int) -> Tensor:
-    """Class scores of some nodes on the graph without the edges of a factor ``[n, C]``.
+    """Class scores of some nodes, ascending, on the graph without the edges of a factor ``[n, C]``.
 
     An edge belongs to its likeliest factor. Only the nodes that have a part in the scores are
     looked at, and their neighbours, as degrees count: often that is most of the graph, and of a
     network with a structure all of it.
-
-    Args:
-        table: What the network says of the whole graph.
-        nodes: The nodes, ascending ``[n]``.
-        factor: Number of the factor, from 0.
     """
     network, rows = table.network, table.graph
     if network.propagation_graph is None:

@@ -16,12 +16,7 @@ _FAN_OUT = 10  # neighbours of a node in a sample
 def around(graph: GraphRows, seeds: Tensor, hops: int, most: int | None = None) -> Tensor:
     """All nodes within some hops of the seeds, ascending ``[n]``.
 
-    Args:
-        graph: The graph.
-        seeds: Nodes to start from.
-        hops: Number of hops; 0 for the seeds alone.
-        most: Of the hop that makes them more than so many, nodes are drawn; the others are left
-            out.
+    Of the hop that makes them more than ``most``, nodes are drawn; the others are left out.
     """
     seen = torch.zeros(graph.num_nodes, dtype=torch.bool)
     seen[seeds] = True
@@ -58,14 +53,8 @@ def linked_sample(
     """So many nodes, ascending: some drawn at random, and some neighbours of each.
 
     Nodes that are drawn one by one have hardly an edge in common where the graph is large. All
-    nodes, if there are no more.
-
-    Args:
-        graph: The graph.
-        most: Number of nodes.
-        seed: Of the drawing.
-        first: Nodes that are taken in any case, no more than so many; then come their
-            neighbours, and others only if there is room left.
+    nodes, if there are no more. Those in ``first``, no more than so many, are taken in any case;
+    then come their neighbours, and others only if there is room left.
     """
     nodes = graph.num_nodes
     if nodes <= most:
@@ -87,11 +76,7 @@ def linked_sample(
 
 
 def induced_edges(graph: GraphRows, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """The edges between some nodes of a graph.
-
-    Args:
-        graph: The graph.
-        nodes: The nodes, ascending ``[n]``.
+    """The edges between some nodes of a graph, which are ascending ``[n]``.
 
     Returns:
         The edges in the numbers of these nodes, sorted ``[2, e]``, and their entries in
@@ -119,12 +104,7 @@ def entries_between(
 
 
 def drawn_edges(graph: GraphRows, most: int, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Edges of a graph, each with the same probability; all if there are no more.
-
-    Args:
-        graph: The graph.
-        most: Most edges, each counted once.
-        seed: Of the drawing.
+    """Undirected edges of a graph, each with the same probability; all if there are no more.
 
     Returns:
         Their ends, ascending ``[n]``, and both directions of the edges in the numbers of these,

@@ -134,12 +134,7 @@ def prepared_rows(graph: Data, settings: Settings) -> Data:
 
 
 def rows_scaling(graph: Data, kind: str) -> Scaling:
-    """How the features of a canonical graph are scaled; of a mapped one some nodes decide.
-
-    Args:
-        graph: The graph, not scaled yet.
-        kind: As in :func:`~lgdgcn.data.scaling.fit_scaling`.
-    """
+    """How the features of a canonical graph are scaled; of a mapped one some nodes decide."""
     if graph.edge_index is not None:
         return fit_scaling(kind, graph.x, graph.train_mask)
     train = int(graph.train_mask.count_nonzero())
@@ -175,11 +170,7 @@ def mapped_data(packed: PackedGraph, *, make_split: bool) -> Data:
     """Return a graph whose labels, splits, features and neighbours are in mapped files.
 
     It has no ``edge_index``; its ``rows`` (:class:`GraphRows`) stand for it. Sparse features and
-    the weights of edges are read.
-
-    Args:
-        packed: The graph.
-        make_split: Whether labelled nodes are split where no split was given, with a warning.
+    the weights of edges are read. Where no split was given, one may be made, with a warning.
 
     Raises:
         InputError: It has no features.

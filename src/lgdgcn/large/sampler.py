@@ -377,10 +377,6 @@ def prefetch(
 
     On a GPU the thread has a CUDA stream of its own, so what it copies and draws there runs beside
     the computation.
-
-    Args:
-        make: Each returns a tuple with tensors, or anything else.
-        device: Where its tensors are.
     """
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
 

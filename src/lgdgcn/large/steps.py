@@ -63,11 +63,7 @@ class NodeSteps:
         return table
 
     def units(self, hidden: Tensor | None = None) -> Tensor:
-        """The units of the last layer ``[N, M * d]``.
-
-        Args:
-            hidden: What the layers read, if it was found before: hidden vectors ``[N, C]``.
-        """
+        """The units of the last layer ``[N, M * d]``; hidden vectors may be known ``[N, C]``."""
         if hidden is None and self.network.encoder is not None:
             hidden = self.hidden()
         rows = self.graph.features if hidden is None else hidden.__getitem__

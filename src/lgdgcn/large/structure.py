@@ -50,14 +50,10 @@ def _latent_neighbours(hidden: Tensor, k: int, device: torch.device) -> Tensor:
 
 @torch.no_grad()
 def structure_rows(graph: GraphRows, network: ClassUnitGCN) -> GraphRows:
-    """Return what a network propagates along on a graph, with weights of its own.
+    """Return what a single network propagates along on a graph, with weights of its own.
 
     Without a structure that is the graph itself; before the first refresh of a training its plain
     edges, whose own weights a structure does not know.
-
-    Args:
-        graph: The graph, with features scaled as the network is used to.
-        network: A single network.
     """
     own, encoder = network.propagation_graph, network.encoder
     if own is None or encoder is None:

@@ -52,12 +52,9 @@ class GraphView(TrainedModel):
     def mapped(
         cls, trained: TrainedModel, packed: PackedGraph, *, make_split: bool = False
     ) -> "GraphView":
-        """View a packed graph without reading it whole.
+        """View a packed graph without reading it whole; the model can be trained in batches.
 
-        Args:
-            trained: A model that can be trained in batches.
-            packed: The graph.
-            make_split: Whether labelled nodes are split where no split was given.
+        Where no split was given, one may be made of the labelled nodes.
 
         Raises:
             InputError: It has columns that the model does not know.

@@ -25,11 +25,7 @@ CHECKPOINT = "checkpoint"  # the kind of file
 
 
 class Checkpoint:
-    """The newest two saved states of a run; one process writes them.
-
-    Args:
-        path: The file of the newest one.
-    """
+    """The newest two saved states of a run, by the path of the newest; one process writes them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -126,11 +126,7 @@ class FinishedRun:
 
 
 def open_run(folder: Path, device: str) -> FinishedRun:
-    """Read a run's configuration and model.
-
-    Args:
-        folder: A run folder of ``lgdgcn train``.
-        device: Where the model is to run: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+    """Read the configuration and the model of what ``lgdgcn train`` has left in a folder.
 
     Raises:
         InputError: There is no finished run, or it is damaged.
@@ -170,13 +166,8 @@ def finished_result(
 ) -> dict[str, Any]:
     """Return the result of a finished run, once its data and its model are known to be the same.
 
-    A kill may have come before its checkpoint was removed.
-
-    Args:
-        run: The run.
-        load: Returns the graph of a seed.
-        what: What its result must say, such as its ``model``.
-        seeds: The seeds it must have.
+    A kill may have come before its checkpoint was removed. The result must say ``what``, such as
+    its ``model``, of these seeds.
     """
     result = read_result(run.result)
     rows = result["runs"]

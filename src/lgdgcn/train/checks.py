@@ -53,11 +53,7 @@ def sanity_warnings(
 ) -> list[str]:
     """What a reader of a training's scores should know, one sentence each.
 
-    Args:
-        trained: The model of the kept epoch.
-        graph: The graph as the network sees it.
-        output: What the network says of it.
-        state: How the training went.
+    The model is that of the kept epoch, the graph is as its network sees it.
 
     Raises:
         DivergedError: The loss has exploded and nothing was learned.
@@ -218,18 +214,12 @@ def null_score(task: Task, logits: Tensor, targets: Targets, epochs: int) -> flo
     r"""The score that guesses may reach, given that the best of several epochs is kept.
 
     The labels are shuffled among the nodes, which leaves how common they are and how often they
-    are predicted, and nothing else. The best of E such scores is about
+    are predicted by the scores ``[1, n, C]``, and nothing else. The best of E such scores is about
 
     .. math:: \text{mean} + \sqrt{2 \ln E} \cdot \text{standard deviation}
 
     for a single epoch it is the 95th percentile; no score is above 1. Epochs resemble each other,
     so that the best of them is rather lower.
-
-    Args:
-        task: What is predicted.
-        logits: Scores of the target nodes. Shape ``[1, n, C]``.
-        targets: The nodes, with their labels.
-        epochs: How many the best was chosen from.
     """
     generator = torch.Generator().manual_seed(0)
     scores = []
@@ -270,16 +260,8 @@ def noise_of_difference(
     (bootstrap), each of them the same for both models: what both have right says nothing of which
     is better. s_seeds is that of the differences of S seeds; of one seed it is not known and taken
     as 0. 1/n, one node, corrects for scores that move in steps. That each model is itself the best
-    of several on these nodes is not counted.
-
-    Args:
-        first: One model, of several seeds the one that was kept.
-        second: The other.
-        split: ``"val"`` or ``"test"``.
-        differences: Of the scores, one for each seed.
-
-    Returns:
-        The noise; infinite where too few nodes are scored to show anything.
+    of several on these nodes is not counted. It is infinite where too few nodes are scored to show
+    anything.
     """
     masks = [one.graph[f"{split}_mask"] for one in (first, second)]
     nodes = (masks[0] | masks[1]).nonzero().flatten()

@@ -33,11 +33,7 @@ class CudaGraphRunner:
         self._row: Tensor | None = None
 
     def run(self, most: int | None = None) -> list[Tensor]:
-        """Run the function once, or replay it a few times; returns each run's row on the CPU.
-
-        Args:
-            most: How often at most.
-        """
+        """Run the function once, or replay it a few times; returns each run's row on the CPU."""
         if not self.capture or not self._is_warm:
             self._is_warm = True
             return [self.function().cpu()]

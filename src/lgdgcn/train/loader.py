@@ -82,14 +82,7 @@ class Loader(ABC):
         graphs: Sequence[Data],
         tasks: Sequence[Task],
     ) -> None:
-        """Begin to load batches for a population.
-
-        Args:
-            population: The members.
-            models: Single models with their present weights.
-            graphs: Their graphs.
-            tasks: What each predicts.
-        """
+        """Begin to load batches for a population, whose single models have the present weights."""
 
     @abstractmethod
     def steps(self) -> Iterable[Iterable[Batch]]:

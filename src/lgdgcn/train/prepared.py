@@ -25,15 +25,8 @@ def prepared(
 ) -> Data:
     """Bring a canonical graph to the device, with its features scaled, and sparse if that pays.
 
-    Args:
-        data: The graph.
-        settings: They say how features are scaled.
-        device: The device.
-        dtype: Type of the features; their own by default.
-        scaling: How a trained model scales; learnt from the graph if ``None``.
-
-    Returns:
-        The graph, with its ``scaling``.
+    Features keep their type unless one is named. How they are scaled is learnt from the graph if no
+    ``scaling`` is given; the result has it.
     """
     if scaling is None:
         scaling = fit_scaling(settings.feature_scaling, data.x, data.train_mask)

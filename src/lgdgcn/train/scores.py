@@ -112,17 +112,10 @@ def score(
 
 
 def average_precision(scores: Tensor, truth: Tensor) -> Tensor:
-    """Precision at every true entry of a ranking, averaged; 0 where nothing is true.
+    """Precision at every true entry of a ranking, averaged ``[*, n] -> [*]``; 0 if nothing is true.
 
     Entries of one score share a rank, as in scikit-learn. Those of the score ``-inf`` that are not
     true do not count.
-
-    Args:
-        scores: Shape ``[*, n]``.
-        truth: Which entries are true. Shape ``[*, n]``.
-
-    Returns:
-        Shape ``[*]``, float64.
 
     Example:
         >>> average_precision(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, 0, 1])).item()
@@ -137,16 +130,10 @@ def average_precision(scores: Tensor, truth: Tensor) -> Tensor:
 
 
 def roc_auc(scores: Tensor, truth: Tensor) -> Tensor:
-    """How often a true entry scores higher than one that is not; 0.5 where one kind is missing.
+    """How often a true entry scores higher than one that is not, ``[*, n] -> [*]``.
 
-    Equal scores count half. Entries of the score ``-inf`` that are not true do not count.
-
-    Args:
-        scores: Shape ``[*, n]``.
-        truth: Which entries are true. Shape ``[*, n]``.
-
-    Returns:
-        Shape ``[*]``, float64.
+    It is 0.5 where one kind is missing. Equal scores count half. Entries of the score ``-inf`` that
+    are not true do not count.
 
     Example:
         >>> roc_auc(torch.tensor([0.9, 0.8, 0.7]), torch.tensor([1, 0, 1])).item()
@@ -165,7 +152,7 @@ def roc_auc(scores: Tensor, truth: Tensor) -> Tensor:
 
 
 def label_cuts(logits: Tensor, truth: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
-    r"""The scores above which labels are predicted: one for all, and one for each.
+    r"""The scores above which labels are predicted: one for all ``[*]``, one for each ``[*, L]``.
 
     Few nodes have a rare label, and the best threshold for these few is mostly chance: so it is
     drawn towards the one that all labels have in common.
@@ -173,15 +160,8 @@ def label_cuts(logits: Tensor, truth: Tensor, counted: Tensor) -> tuple[Tensor, 
     .. math:: t_l = t + \frac{n_l}{n_l + 10} (t_l^* - t)
 
     where :math:`t` has the highest Micro-F1 of all common cuts, :math:`t_l^*` the highest F1 of
-    label :math:`l`, and :math:`n_l` nodes have that label.
-
-    Args:
-        logits: Scores. Shape ``[*, n, L]``.
-        truth: Which labels the nodes have. Shape ``[*, n, L]`` or one that is broadcast to it.
-        counted: Which nodes count. Shape ``[*, n]`` or one that is broadcast to it.
-
-    Returns:
-        The common cut ``[*]`` and the labels' own ``[*, L]``, float64.
+    label :math:`l`, and :math:`n_l` nodes have that label. Of scores ``[*, n, L]``, truths and
+    nodes that count ``[*, n]`` either may be broadcast to the others.
     """
     limited = logits.double().clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
     scores = torch.where(counted.unsqueeze(-1), limited, -torch.inf)
@@ -193,17 +173,11 @@ def label_cuts(logits: Tensor, truth: Tensor, counted: Tensor) -> tuple[Tensor, 
 
 
 def best_cut(scores: Tensor, truth: Tensor) -> Tensor:
-    """The score above which entries are predicted for the highest F1; 0 where nothing is true.
+    """The score above which entries are predicted for the highest F1, ``[*, n] -> [*]``.
 
-    It is half way between two neighbouring scores. Entries of the score ``-inf`` do not count. All
-    shapes are fixed and no value is read by the host, so that a GPU can record it.
-
-    Args:
-        scores: Shape ``[*, n]``.
-        truth: Which entries are true. Shape ``[*, n]``.
-
-    Returns:
-        Shape ``[*]``.
+    It is half way between two neighbouring scores, 0 where nothing is true. Entries of the score
+    ``-inf`` do not count. All shapes are fixed and no value is read by the host, so that a GPU can
+    record it.
 
     Example:
         >>> best_cut(torch.tensor([-1.0, -2.0, -4.0, -5.0]), torch.tensor([1, 1, 0, 0])).item()

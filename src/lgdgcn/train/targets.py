@@ -86,15 +86,10 @@ def one_hot(classes: Tensor, count: int) -> Tensor:
 
 
 def balanced_weights(sizes: Tensor, total: Tensor, *, is_set: bool) -> Tensor:
-    """What classes or labels count if rare ones count more.
+    """What classes or labels count if rare ones count more, by how many nodes have them ``[S, C]``.
 
     All classes together count alike, as scikit-learn's ``"balanced"``: a node of class c counts
     n / (classes * n_c). A label counts as much where nodes have it as where they have it not.
-
-    Args:
-        sizes: How many nodes have each class or label ``[S, C]``.
-        total: How many nodes there are ``[S, 1]``.
-        is_set: Whether nodes have sets of labels.
     """
     if is_set:
         missing = total - sizes

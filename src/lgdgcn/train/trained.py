@@ -76,11 +76,10 @@ class TrainedModel:
         return output
 
     def own_columns(self, found: list[str] | None, width: int) -> list[int] | None:
-        """Which columns of a graph's features the model reads; ``None`` for all as they are.
+        """Which columns of a graph's features the model reads, by their names if they have some.
 
-        Args:
-            found: Their names, if they have names.
-            width: Number of columns.
+        Returns:
+            Their numbers; ``None`` for all as they are.
 
         Raises:
             InputError: They are not those that the model was trained with.
