@@ -7,7 +7,6 @@ import pytest
 from cli.runner import call
 from lgdgcn.data.graph_file import GraphFile, proposal, read_graph_file
 from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import InputError
 
 NODES = "id,label,age,bio\n" + "".join(
     f"n{i},{'xy'[i % 2]},{i},a text of some words {i}\n" for i in range(30)
@@ -25,26 +24,6 @@ def graph(tmp_path):
 
 def test_a_folder_without_the_file(tmp_path):
     assert read_graph_file(tmp_path) == GraphFile()
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[columns", "cannot be read"),
-        ("columns = 1", "'columns' is not one of the tables"),
-        ("[colums]", "'colums' is not one of the tables"),
-        ("[columns]\na = 3", "column 'a' has the role '3'; choose from id, label"),
-        ("[files]\nsep = ','", "[files] has 'sep'; only delimiter is known"),
-        ("[files]\ndelimiter = 'xx'", "delimiter is 'xx'"),
-    ],
-)
-def test_what_cannot_be_understood_is_named(tmp_path, text, words):
-    (tmp_path / "graph.toml").write_text(text)
-    with pytest.raises(InputError) as caught:
-        read_graph_file(tmp_path)
-    assert words in str(caught.value)
-    assert "graph.toml" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_the_proposal_says_what_is_read_without_it(graph):
@@ -94,7 +73,3 @@ def test_check_writes_once(graph):
     call("data", "check", f"{graph}/", "--write").refused("graph.toml is there already")
     assert (graph / "graph.toml").read_text() == written
     assert "roles are those of" in call("data", "check", f"{graph}/").out
-
-
-def test_only_a_folder_has_a_file_to_write():
-    call("data", "check", "synthetic", "--write").refused("--write is for a folder", "synthetic")

@@ -23,23 +23,6 @@ def test_a_random_split_of_a_generated_graph_is_another_split_of_the_same_graph(
     assert torch.equal(other.train_mask, source.load(seed).train_mask)
 
 
-@pytest.mark.parametrize(
-    ("dataset", "words"),
-    [
-        ("synthetic:nodes", "write it like"),
-        ("synthetic:split=random", "split is not a setting"),
-        ("synthetic:download=false", "download is not a setting"),
-        ("synthetic:nodse=50", "nodse"),
-        ("synthetic:nodes=1.5", "nodes is 1.5"),
-        ("karate_club:factors=3", "factors"),
-        ("nowhere/", "does not exist"),
-    ],
-)
-def test_what_is_no_graph(dataset, words):
-    with pytest.raises(InputError, match=words):
-        GraphSource(dataset).load()
-
-
 def test_a_random_split_of_a_folder_is_drawn_anew_for_every_seed(tmp_path):
     source = GraphSource(str(write_graph(tmp_path / "graph")), split="random")
     first, again, other = (source.load(seed).train_mask for seed in (0, 0, 1))
@@ -95,31 +78,6 @@ def test_the_list_says_how_each_set_can_be_had(tmp_path, monkeypatch):
 )
 def test_whether_another_seed_is_another_split(source, varies):
     assert source.varies_with_seed is varies
-
-
-@pytest.mark.parametrize("name", ["karate_club", "Karate_Club"])
-def test_a_known_name_is_the_data_set(tmp_path, monkeypatch, shared_data, name):
-    monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
-    monkeypatch.chdir(tmp_path)
-    write_graph(tmp_path / name)
-    outcome = call("data", "check", name)
-    assert outcome.code == 0
-    assert rows(outcome.out)["nodes"] == ["34"]
-    said = f"{name} is the data set, not the folder {name} here; write ./{name} for that"
-    assert outcome.err == f"lgdgcn: warning: {said}\n"
-    outcome = call("data", "check", f"./{name}")
-    assert (outcome.code, outcome.err) == (0, "")
-    assert rows(outcome.out)["nodes"] == ["24"]
-
-
-def test_a_run_in_a_folder_called_like_its_data_set(tmp_path, monkeypatch, shared_data):
-    monkeypatch.setenv("LGDGCN_DATA", str(shared_data))
-    monkeypatch.chdir(tmp_path)
-    args = ["--model", "mlp", "--set", "epochs=1", "--out", "karate_club"]
-    assert call("train", "karate_club", *args).code == 0
-    outcome = call("predict", "karate_club", "--out", "labels.csv")
-    assert outcome.code == 0
-    assert "34 nodes" in outcome.out
 
 
 def test_a_folder_that_is_no_data_set_needs_no_slash(tmp_path, monkeypatch):

@@ -135,20 +135,6 @@ def test_nodes_without_a_class_are_left_out(results: Results, plain_maps: list[n
     np.testing.assert_allclose(plain_maps[0], expected)
 
 
-def test_block_correlation_is_that_of_numpy() -> None:
-    one = units(80, factors=3, channels=4)["units_1"]
-    one[:, 1, 2] = 7.0  # a dead channel counts nowhere
-    alive = [channel for channel in range(12) if channel != 6]
-    rho = np.abs(np.corrcoef(one.reshape(80, 12)[:, alive].astype(float).T))
-    pairs = [(a, b) for a in range(11) for b in range(11) if a != b]
-    same = [rho[a, b] for a, b in pairs if alive[a] // 4 == alive[b] // 4]
-    other = [rho[a, b] for a, b in pairs if alive[a] // 4 != alive[b] // 4]
-    blocks = block_correlation(one)
-    assert blocks.inside == pytest.approx(np.mean(same))
-    assert blocks.between == pytest.approx(np.mean(other))
-    assert blocks.ratio > 1.5
-
-
 def test_correlations_are_of_the_test_nodes(results: Results) -> None:
     arrays = units(300, layers=2)
     view = View("1", "LGD-GCN (1st layer)", _view(results, "", arrays).cell, layer=1)

@@ -1,10 +1,7 @@
 """What is missing is trained, once, and what comes out is what a lone training gives."""
 
 import signal
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -228,26 +225,3 @@ def test_equal_cells_become_one_with_all_seeds():
     cells = merged([cell(seeds=(0, 1)), cell(k=9), cell(seeds=(1, 2), keeps_units=True)])
     assert [one.seeds for one in cells] == [(0, 1, 2), (0, 1)]
     assert [one.keeps_units for one in cells] == [True, False]
-
-
-def test_training_needs_only_the_numerical_libraries(tmp_path):
-    absent = ["typer", "rich", "numba", "pooch", "matplotlib", "safetensors", "pyarrow", "optuna"]
-    code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-for name in {absent}:
-    sys.modules[name] = None
-from pathlib import Path
-import torch
-from lgdgcn.train.trainer import Trainer
-from reproduce.tiny import cell
-from lgdgcn.reproduce.cells import QUICK
-from lgdgcn.reproduce.exhibits import exhibits
-from lgdgcn.reproduce.results import Results
-from lgdgcn.reproduce.runs import train_cells
-exhibits(["all"], QUICK)
-cells = [cell(keeps_units=True), cell("gat")]
-print(train_cells(cells, Results(Path({str(tmp_path)!r})), torch.device("cpu")))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
