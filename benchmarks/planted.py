@@ -38,7 +38,7 @@ class Planted:
     Attributes:
         name: Of the generator.
         columns: The cells of the nodes table by column, blanks and the visible labels included.
-        ends: The two nodes of each edge, once, in the order of ``find_pairs`` ``[2, P]``.
+        ends: The two nodes of each edge, once, in the order of ``Edges`` ``[2, P]``.
         reasons: The true reason of each edge; "noise" is none ``[P]``.
         labels: The true label of each node ``[N]``.
         label: The column that shows some of the labels.

@@ -6,12 +6,12 @@ from planted import customers, information
 
 from lgdgcn.reasons.agreement import agreement_of
 from lgdgcn.reasons.agreement_columns import BLANK, NodeColumn, level_edges, levels_of
-from lgdgcn.reasons.pairs import Pairs, find_pairs
+from lgdgcn.reasons.edges import Edges
 
 NODES = 300
 
 
-def two_columns(seed: int = 0) -> tuple[Pairs, list[NodeColumn], np.ndarray]:
+def two_columns(seed: int = 0) -> tuple[Edges, list[NodeColumn], np.ndarray]:
     """Links in groups of one column or of another, one of chance, and two columns of no use."""
     draws = np.random.default_rng(seed)
     city, hobby, other = (draws.integers(0, 12, NODES) for _ in range(3))
@@ -22,7 +22,7 @@ def two_columns(seed: int = 0) -> tuple[Pairs, list[NodeColumn], np.ndarray]:
             if first != second:
                 found.setdefault((min(first, second), max(first, second)), reason)
     hobby = np.where(draws.random(NODES) < 0.2, -1, hobby)
-    pairs = find_pairs(np.array(list(found)).T, NODES)
+    pairs = Edges.of(np.array(list(found)).T, NODES)
     columns = [
         NodeColumn("city", "category", city),
         NodeColumn("hobby", "category", hobby),
@@ -51,7 +51,7 @@ def test_columns_that_say_nothing_give_no_reason() -> None:
     pairs, columns, _ = two_columns()
     draws = np.random.default_rng(1)
     ends = np.sort(draws.integers(0, NODES, (2, 1500)), axis=0)
-    found = agreement_of(find_pairs(ends, NODES), columns)
+    found = agreement_of(Edges.of(ends, NODES), columns)
     assert found.names == ["chance"] and (found.chance == 1).all()
 
 

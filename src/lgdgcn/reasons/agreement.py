@@ -23,7 +23,7 @@ from lgdgcn.reasons.agreement_columns import (
     node_columns,
 )
 from lgdgcn.reasons.agreement_mixture import Mixture, information, start_mixture
-from lgdgcn.reasons.pairs import Array, Pairs, find_pairs
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = ["Agreement", "ColumnAgreement", "fit_agreement"]
 
@@ -65,7 +65,7 @@ class Agreement:
     """Reasons of the edges of a graph, chance first.
 
     Attributes:
-        probability: Of chance and of each reason; the edges once, as ``find_pairs`` orders them
+        probability: Of chance and of each reason; the edges once, as :class:`~lgdgcn.reasons.Edges` orders them
             ``[P, 1 + R]``.
         names: "chance", and what the ends of a reason's edges have in common.
         columns: How much they agree in every column.
@@ -92,7 +92,7 @@ class Agreement:
 class _Compared:
     """Edges and random pairs of a graph, compared in every column and by walks."""
 
-    def __init__(self, pairs: Pairs, columns: list[NodeColumn], draws: np.random.Generator) -> None:
+    def __init__(self, pairs: Edges, columns: list[NodeColumn], draws: np.random.Generator) -> None:
         self.pairs, self.edges = pairs, len(pairs)
         random, without = _random_pairs(pairs, draws)
         self.ends = np.concatenate([pairs.ends, random], 1)
@@ -137,12 +137,12 @@ def fit_agreement(
         num_reasons: Most reasons beside chance; by default as many as there are.
         seed: Of the random pairs.
     """
-    pairs = find_pairs(data.edge_index, data.x.size(0))
+    pairs = Edges.of_graph(data)
     return agreement_of(pairs, node_columns(data, labels), num_reasons=num_reasons, seed=seed)
 
 
 def agreement_of(
-    pairs: Pairs, columns: list[NodeColumn], *, num_reasons: int | None = None, seed: int = 0
+    pairs: Edges, columns: list[NodeColumn], *, num_reasons: int | None = None, seed: int = 0
 ) -> Agreement:
     """The same of a graph's edges, once each, and the columns of its nodes."""
     compared = _Compared(pairs, columns, np.random.default_rng(seed))
@@ -219,7 +219,7 @@ def _fit(
     return mixture, probability, ratio
 
 
-def _random_pairs(pairs: Pairs, draws: np.random.Generator) -> tuple[Array, Array]:
+def _random_pairs(pairs: Edges, draws: np.random.Generator) -> tuple[Array, Array]:
     """Pairs of nodes drawn by their degrees, not linked, and the edges they are drawn in place of.
 
     Two edges are drawn and an end of each; the other ends are returned, too ``[2, B]``, twice.

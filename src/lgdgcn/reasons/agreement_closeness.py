@@ -4,13 +4,13 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from lgdgcn.reasons.pairs import Array, Pairs
+from lgdgcn.reasons.edges import Array, Edges
 
 __all__ = ["walk_closeness"]
 
 
 def walk_closeness(
-    pairs: Pairs, weight: Array, ends: Array, without: Array | None = None
+    pairs: Edges, weight: Array, ends: Array, without: Array | None = None
 ) -> tuple[Array, Array]:
     """Weights of the walks of two and of three steps between the ends ``[n]``, twice.
 
@@ -21,7 +21,7 @@ def walk_closeness(
     Args:
         pairs: The graph.
         weight: Of each of its edges ``[P]``.
-        ends: Pairs of nodes, linked or not ``[2, n]``.
+        ends: Edges of nodes, linked or not ``[2, n]``.
         without: A neighbour of each end whose edge with it is left out, -1 for none ``[2, n]``.
     """
     degree = pairs.incidence @ weight

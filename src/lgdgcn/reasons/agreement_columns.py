@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.data.names import is_missing
 from lgdgcn.data.spectral import SPECTRAL_NAMES
-from lgdgcn.reasons.pairs import Array
+from lgdgcn.reasons.edges import Array
 
 __all__ = [
     "BLANK",

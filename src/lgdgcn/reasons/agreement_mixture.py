@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from lgdgcn.reasons.agreement_columns import BLANK, LEVELS
-from lgdgcn.reasons.pairs import Array
+from lgdgcn.reasons.edges import Array
 
 __all__ = ["Mixture", "information", "start_mixture"]
 
