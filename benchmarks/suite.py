@@ -26,7 +26,7 @@ from trainings import in_workers, scored, source_of
 
 from lgdgcn.config import auto_scaling, default_variant, preset, resolve
 from lgdgcn.search.choose import KEPT, RUNGS, choose
-from lgdgcn.search.race import Candidate
+from lgdgcn.search.families import Candidate
 from lgdgcn.storage import write_text
 from lgdgcn.training import Training
 

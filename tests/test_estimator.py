@@ -24,8 +24,7 @@ from lgdgcn.data import from_networkx
 from lgdgcn.errors import InputError, LGDNote, LGDWarning
 from lgdgcn.messages import said_to_caller
 from lgdgcn.reasons import fit_graph
-from lgdgcn.search.candidates import candidates
-from lgdgcn.search.families import FAMILIES
+from lgdgcn.search.families import FAMILIES, candidates
 from models.toy import toy_graph
 from train.one_seed import train_seed
 

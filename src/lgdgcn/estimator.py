@@ -46,10 +46,8 @@ from lgdgcn.models import MODELS
 from lgdgcn.nn import Disentangled
 from lgdgcn.runs.fit import SeedResult, fit
 from lgdgcn.runtime import select_device
-from lgdgcn.search.candidates import candidates
 from lgdgcn.search.choose import choose
-from lgdgcn.search.families import limit_of
-from lgdgcn.search.race import Candidate
+from lgdgcn.search.families import Candidate, candidates, limit_of
 from lgdgcn.storage import check_target, write_text
 from lgdgcn.train.scoring import renumbered, unseen_nodes
 from lgdgcn.train.trained import MODEL, TrainedModel

@@ -23,7 +23,7 @@ def short(monkeypatch):
     monkeypatch.setattr("lgdgcn.search.sample.MOST_SPLITS", 2)
     real = config.portfolio
     monkeypatch.setattr(
-        "lgdgcn.search.candidates.portfolio", lambda *args, **more: real(*args, **more)[:2]
+        "lgdgcn.search.families.portfolio", lambda *args, **more: real(*args, **more)[:2]
     )
 
 

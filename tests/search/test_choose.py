@@ -15,9 +15,15 @@ from lgdgcn.data.validate import canonical
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search import choose as module
-from lgdgcn.search.candidates import candidates
-from lgdgcn.search.families import FAMILIES, budget_of, families_with, limit_of
-from lgdgcn.search.race import Candidate, Outcome, Split, Standing
+from lgdgcn.search.families import (
+    FAMILIES,
+    Candidate,
+    budget_of,
+    candidates,
+    families_with,
+    limit_of,
+)
+from lgdgcn.search.race import Outcome, Split, Standing
 from lgdgcn.train.trained import prepared
 from lgdgcn.training import Training
 from train.one_seed import train_seed
@@ -249,9 +255,8 @@ def test_ties_within_noise(graph, rows, expected):
     graph.val_mask = torch.arange(graph.num_nodes) < 100
     graph = Data(y=torch.zeros(200), val_mask=torch.arange(200) < 100)
     standings = [standing(*row) for row in rows]
-    last = [one for one in standings if one.rungs == 3]
     asked = {one: one.candidate for one in standings}
-    outcome = Outcome(standings, last, False)
+    outcome = Outcome(standings, False)
     chosen, *_ = module._ranking(outcome, [Split(graph, 0)], asked, goes_on=True)
     assert chosen.candidate is standings[expected].candidate
 

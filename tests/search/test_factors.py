@@ -24,7 +24,7 @@ from lgdgcn.search.factors import (
     hold_back_edges,
     least_factors,
 )
-from lgdgcn.search.race import Candidate
+from lgdgcn.search.families import Candidate
 from lgdgcn.training import run
 
 CPU = torch.device("cpu")

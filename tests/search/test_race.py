@@ -7,7 +7,8 @@ from torch_geometric.data import Data
 from lgdgcn.config import Settings
 from lgdgcn.errors import DivergedError, InputError
 from lgdgcn.search import race as module
-from lgdgcn.search.race import Candidate, Split, race
+from lgdgcn.search.families import Candidate
+from lgdgcn.search.race import Split, race
 from lgdgcn.train.population import TrainState
 from lgdgcn.training import Epoch, Result
 
@@ -59,7 +60,6 @@ def test_those_that_are_kept_go_on_from_where_they_stood(planted):
     assert [(one.epochs, one.rungs) for one in found.standings] == [(2, 1), (6, 3), (6, 3)]
     assert [one.score for one in found.standings] == pytest.approx([0.15, 0.35, 0.25])
     assert found.standings[1].loss == pytest.approx(1 / 6)
-    assert [one.candidate.settings.lr for one in found.last] == [0.3, 0.2]
     assert not found.early
     assert [len(one) for one in planted] == [6, 4, 4]  # two splits of each
     assert {seed for one in planted for _, seed, _ in one} == {3, 4}
@@ -79,15 +79,16 @@ def test_what_cannot_be_trained_is_out(planted, lr, words):
     found = race([candidate(lr), candidate(0.1)], SPLITS, (2, 5), best_two, CPU)
     assert found.standings[0].score is None
     assert found.standings[0].failure == words
-    assert [one.candidate.settings.lr for one in found.last] == [0.1]
-    assert race([candidate(lr)], SPLITS, (2, 5), best_two, CPU).last == []
+    assert found.standings[1].score == pytest.approx(0.15)
+    [one] = race([candidate(lr)], SPLITS, (2, 5), best_two, CPU).standings
+    assert one.score is None
 
 
 def test_time_ends_the_first_rung_once_somebody_has_reached_it(planted):
     found = race([candidate(0.1), candidate(0.2)], SPLITS[:1], (2, 5), best_two, CPU, seconds=0)
     assert found.early
     assert [one.epochs for one in found.standings] == [2, 0]
-    assert found.last == found.standings[:1]
+    assert [one.rungs for one in found.standings] == [1, 0]
 
 
 def test_time_ends_a_later_rung_as_if_it_had_not_begun(planted, monkeypatch):
@@ -96,7 +97,7 @@ def test_time_ends_a_later_rung_as_if_it_had_not_begun(planted, monkeypatch):
     found = race([candidate(0.1), candidate(0.2)], SPLITS, (2, 50), best_two, CPU, seconds=30)
     assert found.early
     assert [one.epochs for one in found.standings] == [2, 2]
-    assert len(found.last) == 2
+    assert [one.rungs for one in found.standings] == [1, 1]
 
 
 def test_what_sees_the_epochs_may_give_up_or_stop(planted):

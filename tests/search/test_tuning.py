@@ -12,9 +12,9 @@ import torch
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.runtime import StopRequest
-from lgdgcn.search import finalists, tuning
-from lgdgcn.search.finalists import Finalist, train_finalists
+from lgdgcn.search import tuning, winner
 from lgdgcn.search.tuning import enqueue, fail_lost, finished, is_poor, sampler, search, smoothed
+from lgdgcn.search.winner import Finalist, train_finalists
 from lgdgcn.train.trainer import Trainer
 from lgdgcn.training import Training, run
 from search.problems import CPU, GRAPH, RANGES, new_study, problem_of
@@ -44,8 +44,8 @@ def found():
 
 @pytest.fixture
 def few_finalists(monkeypatch):
-    monkeypatch.setattr(finalists, "FINALISTS", 2)
-    monkeypatch.setattr(finalists, "FRESH_SEEDS", 3)
+    monkeypatch.setattr(winner, "FINALISTS", 2)
+    monkeypatch.setattr(winner, "FRESH_SEEDS", 3)
 
 
 def test_a_trial_has_the_mean_of_what_each_seed_has_alone(found):
@@ -235,7 +235,7 @@ def test_the_winner_is_the_best_of_the_best_on_seeds_nobody_has_seen(monkeypatch
         seeds.extend(one.seed for one in trainings)
         return run(trainings, *rest)
 
-    monkeypatch.setattr(finalists, "run", watched)
+    monkeypatch.setattr(winner, "run", watched)
     study = study_of([0.9, 0.1, 0.2, 0.8])
     first = train_finalists(problem_of(seeds=1500), study)
     assert [one.number for one in first] == [3, 0]  # 3 learns faster

@@ -24,7 +24,7 @@ from lgdgcn.large.sampler import EpochOrder
 from lgdgcn.runs.fit import fit
 from lgdgcn.runtime import available_memory, select_device, stop_on_signals
 from lgdgcn.search.factors import least_factors
-from lgdgcn.search.race import Candidate
+from lgdgcn.search.families import Candidate
 from lgdgcn.train.memory import TooLargeError, check_memory
 from lgdgcn.train.ranks import Ranks
 

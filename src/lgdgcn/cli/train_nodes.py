@@ -44,10 +44,9 @@ from lgdgcn.runs.finished import finished_result
 from lgdgcn.runs.fit import fit, summary
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import StopRequest, keep_freed_memory, set_threads, stop_on_signals
-from lgdgcn.search.candidates import candidates
 from lgdgcn.search.choose import Choice, Ranked, choose
 from lgdgcn.search.factors import FOUND
-from lgdgcn.search.race import Candidate
+from lgdgcn.search.families import Candidate, candidates
 from lgdgcn.train.population import TrainState
 from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.task import choose_metric

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import optuna
 
     from lgdgcn.runtime import StopRequest
-    from lgdgcn.search.finalists import Finalist
     from lgdgcn.search.tuning import SearchProblem
+    from lgdgcn.search.winner import Finalist
 
 __all__ = ["tune"]
 
@@ -148,8 +148,8 @@ def _search(
     problem: "SearchProblem", study: "optuna.Study", trials: int, workers: int, stop: "StopRequest"
 ) -> "list[Finalist]":
     """Search with all workers, then train the best again in this process."""
-    from lgdgcn.search.finalists import train_finalists
     from lgdgcn.search.tuning import fail_lost, finished, search
+    from lgdgcn.search.winner import train_finalists
 
     with console.progress(study.study_name, tenths=True) as update:
 

@@ -1,7 +1,8 @@
 """What a user gets on a graph without settings of its own: the winner of a race on validation.
 
-Every caller hands over candidates, of one family or of all (:mod:`lgdgcn.search.candidates`), and
-gets a :class:`Choice`: ``lgdgcn train``, :class:`~lgdgcn.LGDClassifier`, ``lgdgcn tune``.
+Every caller hands over candidates of one family or of all, from
+:func:`lgdgcn.search.families.candidates`, and gets a :class:`Choice`: ``lgdgcn train``,
+:class:`~lgdgcn.LGDClassifier`, ``lgdgcn tune``.
 """
 
 import math
@@ -18,8 +19,8 @@ from lgdgcn.config import AUTO, Settings, belongs, resolve
 from lgdgcn.errors import InputError
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search.factors import FOUND, FoundFactors, find_factors
-from lgdgcn.search.families import FAMILIES
-from lgdgcn.search.race import Candidate, Metrics, Outcome, Split, Standing, followed, race
+from lgdgcn.search.families import FAMILIES, Candidate
+from lgdgcn.search.race import Metrics, Outcome, Split, Standing, followed, race
 from lgdgcn.search.sample import (
     is_for_graph,
     is_searched_by_sample,
@@ -31,8 +32,8 @@ from lgdgcn.train.task import choose_metric
 
 __all__ = ["RUNGS", "Choice", "Ranked", "choose"]
 
-RUNGS = (50, 100, 200)  # epochs after which candidates are judged
-KEPT = {50: 8, 100: 4}  # how many go on then
+RUNGS = (25, 50, 100, 200)  # epochs after which candidates are judged
+KEPT = {25: 12, 50: 7, 100: 4}  # how many go on then
 ALIKE = 0.25  # standard errors of a validation score; scores that are nearer say nothing
 
 
@@ -45,8 +46,7 @@ class Ranked:
         score: Mean validation score when it was last judged; ``None`` if it was not.
         noise: Standard error of the score.
         epochs: How long it had been trained then.
-        tried = sum(bool(one.scores or one.failure) for one in family)
-        row = Ranked(asked[best], best.score, 0.0, best.epochs, tried)
+        tried: How many of the family were judged.
         state: Where its training on the graph's own split stands, to go on with; ``None`` if it
             was not trained on the graph.
         log: The metrics of the epochs of ``state``.
@@ -224,7 +224,7 @@ def choose(
     ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
     more = (budget or 0) - len(candidates)
     if more > 0 and not outcome.early:
-        from lgdgcn.search.beyond import search_on  # with Optuna, which is slow to import
+        from lgdgcn.search.tuning import search_on  # with Optuna, which is slow to import
 
         best, is_set = ranking[0].candidate, data.y.dim() == 2
         options: dict[str, Any] = {"multi_label": is_set, "fixed": fixed, "seed": seed}
@@ -236,9 +236,7 @@ def choose(
         for one in trials.standings:
             settings = replace(one.candidate.settings, **usual)
             asked[one] = Candidate(best.model, settings)
-        outcome = Outcome(
-            outcome.standings + trials.standings, outcome.last + trials.last, trials.early
-        )
+        outcome = Outcome(outcome.standings + trials.standings, trials.early)
         ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
         about["searched"] = len(trials.standings)
     sample = 0 if graph is data else int(graph.num_nodes or 0)
@@ -284,11 +282,11 @@ def _planned(candidates: int) -> int:
 
 
 def _keep(standings: Sequence[Standing], rung: int) -> list[Standing]:
-    """Who goes on: the best of all and, first, the best of every family.
+    """Who goes on: the best of all and, before the last two rungs, the best of every family.
 
     Of families with factors the best goes on to the end: it may stand beside the winner.
     """
-    first = rung == RUNGS[0]
+    first = RUNGS.index(rung) < max(1, len(RUNGS) - 2)
     kept, families = [], set()
     for place, one in enumerate(sorted(standings, key=_rank)):
         model = one.candidate.model
@@ -315,7 +313,8 @@ def _ranking(
     goes_on: bool,
 ) -> Iterator[Ranked]:
     """The best of every family, the chosen one first."""
-    if not outcome.last:
+    finalists = [one for one in outcome.standings if one.score is not None]
+    if not finalists:
         reasons = dict.fromkeys(one.failure for one in outcome.standings if one.failure)
         models = ", ".join(dict.fromkeys(one.candidate.model for one in outcome.standings))
         raise InputError(f"no settings of {models} can be trained here: {'; '.join(reasons)}")
@@ -334,8 +333,8 @@ def _ranking(
             row = replace(row, state=best.state, log=tuple(best.log))
         rows.append(row)
     rows.sort(key=lambda row: -math.inf if row.score is None else row.score, reverse=True)
-    most = max(one.rungs for one in outcome.last)
-    in_the_end = {asked[one].model for one in outcome.last if one.rungs == most}
+    most = max(one.rungs for one in finalists)
+    in_the_end = {asked[one].model for one in finalists if one.rungs == most}
     chosen = _simplest_alike([row for row in rows if row.candidate.model in in_the_end])
     yield chosen
     yield from (row for row in rows if row is not chosen)

@@ -17,28 +17,16 @@ from typing import NamedTuple
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn.config import Settings, model_name
+from lgdgcn.config import Settings
 from lgdgcn.progress import long_work
 from lgdgcn.runtime import StopRequest
+from lgdgcn.search.families import Candidate
 from lgdgcn.train.population import TrainState
 from lgdgcn.training import Epoch, OnEpoch, Training, run
 
-__all__ = ["Candidate", "Metrics", "Outcome", "Split", "Standing", "followed", "race"]
+__all__ = ["Metrics", "Outcome", "Split", "Standing", "followed", "race"]
 
 Metrics = dict[str, float | None]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A model with its settings."""
-
-    model: str
-    settings: Settings
-
-    @property
-    def name(self) -> str:
-        """What ``--model`` calls it."""
-        return model_name(self.model, self.settings.variant)
 
 
 class Split(NamedTuple):
@@ -103,12 +91,10 @@ class Outcome(NamedTuple):
 
     Attributes:
         standings: Of all candidates, in their order.
-        last: Of those that took part in the last rung that was judged.
         early: Whether time was over before the last rung.
     """
 
     standings: list[Standing]
-    last: list[Standing]
     early: bool
 
 
@@ -149,20 +135,19 @@ def race(
         )
         for candidate in candidates
     ]  # fmt: skip
-    last, going = standings, standings
+    going, is_over = standings, False
     for number, rung in enumerate(rungs):
         is_over = _train(going, rung, device, on_epoch, end, first=number == 0)
         if is_over and number > 0:
-            return Outcome(standings, last, True)
+            return Outcome(standings, True)
         for one in going:
             _judge(one)
-        last = [one for one in going if one.score is not None]
-        is_over |= time.monotonic() > end and rung != rungs[-1]
-        if is_over or not last:
-            return Outcome(standings, last, is_over)
-        if rung != rungs[-1]:
-            going = list(keep(last, rung))
-    return Outcome(standings, last, False)
+        going = [one for one in going if one.score is not None]
+        if rung != rungs[-1] and going:
+            if is_over or time.monotonic() > end:
+                return Outcome(standings, True)
+            going = list(keep(going, rung))
+    return Outcome(standings, is_over)
 
 
 @contextmanager

@@ -1,8 +1,12 @@
-"""The search itself: ask Optuna for trials, race a batch of them, tell it how they did."""
+"""Ask Optuna for trials, race a batch of them, tell it how they did.
+
+:func:`search` is ``lgdgcn tune``: trials are kept in a database, and given up where they are poor.
+:func:`search_on` goes on, in memory, from the winner of a race.
+"""
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, quantiles
 from typing import Any
@@ -12,13 +16,14 @@ import torch
 from optuna.trial import FrozenTrial, TrialState
 from torch_geometric.data import Data
 
-from lgdgcn.config import AUTO
+from lgdgcn.config import AUTO, resolve
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import StoppedError
 from lgdgcn.runtime import StopRequest
-from lgdgcn.search.race import Candidate, Metrics, Split, Standing, race
-from lgdgcn.search.space import Space
+from lgdgcn.search.families import Candidate
+from lgdgcn.search.race import Metrics, Outcome, Split, Standing, race
+from lgdgcn.search.space import Space, default_space
 from lgdgcn.train.task import ChosenMetric, choose_metric
 from lgdgcn.training import Epoch
 
@@ -29,11 +34,13 @@ __all__ = [
     "finished",
     "sampler",
     "search",
+    "search_on",
     "smoothed",
 ]
 
 RUNGS = (100, 200, 400)  # epochs after which a trial may be given up
 WINDOW = 10  # epochs over which the validation score is averaged
+_TRIALS_AT_ONCE = 8  # that are asked for beyond a portfolio
 _ENOUGH_SCORES = 9  # at a rung, before any trial is judged by them
 
 
@@ -229,3 +236,50 @@ def enqueue(study: optuna.Study, starts: Iterable[dict[str, Any]]) -> None:
     for start in starts:
         if start and start not in known:
             study.enqueue_trial(start)
+
+
+def search_on(
+    best: Candidate,
+    raced: Callable[[Sequence[Candidate]], Outcome],
+    count: int,
+    *,
+    multi_label: bool,
+    fixed: Collection[str] = (),
+    seed: int = 0,
+) -> Outcome:
+    """Race more settings of the model that has won, and return how they did.
+
+    Trials have the settings of the winner where the model's search space does not name them.
+
+    Args:
+        best: The winner.
+        raced: Races candidates, as those of the portfolio were.
+        count: How many trials.
+        multi_label: Whether nodes have sets of labels.
+        fixed: Settings that stay as they are.
+        seed: Of the sampler.
+    """
+    start = best.settings.as_dict()
+    space = default_space(best.model, multi_label, best.settings.variant)
+    fixed = {name for name in fixed if name in space.ranges}
+    space = space.fixing({name: start[name] for name in fixed if start[name] != AUTO})
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=sampler(seed))
+    study.enqueue_trial(space.inside(start))
+    total = Outcome([], False)
+    while len(total.standings) < count and not total.early:
+        left = min(_TRIALS_AT_ONCE, count - len(total.standings))
+        trials = [study.ask(space.ranges) for _ in range(left)]
+        batch = []
+        for trial in trials:
+            drawn = space.settings_of(trial.params).as_dict()
+            kept = {name: value for name, value in start.items() if name not in trial.params}
+            if "factors" in trial.params and "hidden_channels" not in trial.params:
+                kept["hidden_channels"] = drawn["hidden_channels"]  # which the factors divide
+            batch.append(Candidate(best.model, resolve(start, drawn, kept)))
+        found = raced(batch)
+        for trial, one in zip(trials, found.standings, strict=True):
+            failed = one.score is None
+            study.tell(trial, one.score, optuna.trial.TrialState.FAIL if failed else None)
+        total = Outcome(total.standings + found.standings, found.early)
+    return total
