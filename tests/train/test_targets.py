@@ -59,12 +59,6 @@ def test_the_mean_over_no_nodes_is_zero():
     assert targets.mean(targets.pick(torch.ones(2, 5, 3)).sum(-1)).tolist() == [0, 0]
 
 
-def test_the_precision_is_that_of_the_values():
-    targets = Targets.of(graphs([1, 1, 1, 0, 0]), "part")
-    for dtype in (torch.float32, torch.float64):
-        assert targets.mean(torch.ones(2, 3, dtype=dtype)).dtype == dtype
-
-
 SEEDS = seeds(3)
 
 

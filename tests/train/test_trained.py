@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from lgdgcn import tensor_file
 from lgdgcn.config import Settings, resolve
@@ -142,19 +141,6 @@ def test_features_are_scaled_as_in_training():
     before = data.x.clone()
     assert prepared(data, trained.settings, CPU).x.sum(1).allclose(torch.ones(36))
     assert torch.equal(data.x, before)
-
-
-def test_sparse_features_are_scaled_alike():
-    dense = toy_graph()
-    dense.x = dense.x * (dense.x > 0.7)
-    dense.x[4] = 0
-    sparse = Data(**dense.to_dict())
-    sparse.x = dense.x.to_sparse_csr()
-    settings = Settings(normalize_features=True)
-    found = prepared(sparse, settings, CPU, torch.float64).x
-    assert found.layout == torch.sparse_csr
-    assert torch.allclose(found.to_dense(), prepared(dense, settings, CPU).x.double())
-    assert not found.to_dense()[4].any()
 
 
 @pytest.mark.parametrize("features", [2000, 4000])

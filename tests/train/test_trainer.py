@@ -146,14 +146,6 @@ def test_a_retired_member_that_is_still_carried_along_says_nothing(monkeypatch):
 # Members that go on
 
 
-def test_a_population_of_finished_members_is_finished():
-    data = graph_of()
-    whole, _ = trained(data, MEMBERS)
-    trainer = trainer_of(data, MEMBERS, states=[whole.state(index) for index in range(3)])
-    assert trainer.finished
-    close(dict(trainer.model(2).state_dict()), dict(whole.model(2).state_dict()))
-
-
 # What is refused
 
 

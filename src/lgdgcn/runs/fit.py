@@ -40,8 +40,8 @@ class SeedResult:
 
     Attributes:
         seed: The seed.
-        val: Headline score on the validation nodes.
-        test: Headline score on the test nodes.
+        val: Score on the validation nodes.
+        test: Score on the test nodes.
         epochs: Epochs trained.
         seconds: Time taken.
         scores: Every score of ``train``, ``val`` and ``test`` by name.
@@ -168,7 +168,7 @@ class _Follower:
             self._log(self.run, sound)
         for epoch in sound:
             self.on_epoch(epoch)
-        # several epochs of one training may be told at once; of one that diverged nothing is saved
+        # several epochs of one training may come at once; of one that diverged nothing is saved
         last = {epoch.training.seed: epoch for epoch in sound}
         last = {seed: epoch for seed, epoch in last.items() if seed not in diverged}
         if last and (stopping or diverged or self._is_due(sound)):
@@ -267,11 +267,11 @@ def _scored(ended: Result, trained: TrainedModel, data: str) -> tuple[SeedResult
         split: task.scores(output.logits, graph.y, graph[f"{split}_mask"])
         for split in ("train", "val", "test")
     }
-    headline = {split: next(iter(values.values())) for split, values in scores.items()}
+    first = {split: next(iter(values.values())) for split, values in scores.items()}
     result = SeedResult(
         ended.training.seed,
-        headline["val"],
-        headline["test"],
+        first["val"],
+        first["test"],
         state.epoch,
         state.seconds,
         scores,

@@ -32,7 +32,7 @@ METRICS = {
 
 RANKINGS = ("roc_auc", "average_precision")  # which need no prediction
 
-_LARGEST_LOGIT = 15.0  # of a cut: its probability can still be told from 0 and 1
+_LARGEST_LOGIT = 15.0  # of a cut: its probability still differs from 0 and 1
 _HALF_WAY = 10  # nodes with a label at which its own threshold counts as much as the common one
 
 

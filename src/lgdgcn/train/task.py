@@ -36,7 +36,7 @@ class Task:
         threshold: Where the sizes differ, the labels of a higher probability are predicted.
         label_thresholds: The same for every label, where they were tuned
             (:func:`~lgdgcn.train.scores.label_cuts`); ``threshold`` is then their common one.
-        metric: Name of the score that chooses the epoch to keep and is the headline, a key of
+        metric: Name of the score that chooses the epoch to keep, a key of
             :data:`~lgdgcn.train.scores.METRICS`; the usual one of such labels if empty.
     """
 
@@ -193,18 +193,18 @@ class Task:
         return torch.zeros_like(logits, dtype=torch.bool).scatter_(-1, chosen, True)
 
     def scores(self, logits: Tensor, y: Tensor, mask: Tensor) -> dict[str, float | None]:
-        """Score the nodes of ``mask``, the headline first; ``None`` where the mask is empty.
+        """Score the nodes of ``mask``, the :attr:`metric` first; ``None`` where the mask is empty.
 
         Where label sets differ in size, ``…_with_true_set_size`` gives every node as many of its
         highest-scoring labels as it has: a protocol of the literature that needs to know the sizes.
         """
-        kinds: dict[str, Callable[[Tensor, Tensor], Tensor]]  # of predictions, by suffix
-        kinds = {"": lambda logits, y: self.predict(logits)}
+        ways: dict[str, Callable[[Tensor, Tensor], Tensor]]  # to predict, by suffix
+        ways = {"": lambda logits, y: self.predict(logits)}
         if self.multi_label:
-            kinds["_at_0.5"] = lambda logits, y: logits > 0
+            ways["_at_0.5"] = lambda logits, y: logits > 0
         if self.sizes_differ:
-            kinds["_with_true_set_size"] = _as_many_as_true
-        counts = {suffix: self._all_counts(logits, y, mask, kinds[suffix]) for suffix in kinds}
+            ways["_with_true_set_size"] = _as_many_as_true
+        counts = {suffix: self._all_counts(logits, y, mask, ways[suffix]) for suffix in ways}
         names = ("micro_f1", "macro_f1") if self.multi_label else (self.metric, *_OF_CLASSES)
         found: dict[str, float | None] = {self.metric: None}
         for suffix, own in counts.items():
