@@ -12,7 +12,6 @@ import typer
 from lgdgcn.cli import console
 from lgdgcn.cli.console import percent, plain
 from lgdgcn.cli.options import GraphOptions
-from lgdgcn.cli.train_nodes import default_folder, run_header
 from lgdgcn.config import AUTO, to_toml
 from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, one_line
@@ -22,6 +21,7 @@ from lgdgcn.reasons.explanation import ONE_SEED
 from lgdgcn.reasons.model import FEWEST
 from lgdgcn.reasons.of_graph import check_edges_device, known_types, load_edges
 from lgdgcn.runs.folder import Run
+from lgdgcn.runs.naming import default_folder, run_header
 from lgdgcn.runtime import set_threads
 
 __all__ = ["print_reasons", "refuse_options_of_nodes", "train_edges"]

@@ -1,7 +1,6 @@
 """What ``lgdgcn train`` does for classes of nodes: choose, train, compare, leave a run folder."""
 
 import os
-import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,10 +11,10 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from lgdgcn import __version__, tensor_file
+from lgdgcn import __version__
 from lgdgcn.cli import console
-from lgdgcn.cli.asked import Asked
 from lgdgcn.cli.batches import check_same_graph, fitting, follow, graph_loader, several_ranks
+from lgdgcn.cli.train import Asked
 from lgdgcn.cli.train_table import (
     epoch_progress,
     model_title,
@@ -33,16 +32,14 @@ from lgdgcn.config import (
     resolve,
     to_toml,
 )
-from lgdgcn.data.source import GraphSource
 from lgdgcn.errors import InputError, StoppedError
-from lgdgcn.metrics import headline
-from lgdgcn.metrics.routing import factor_warnings
-from lgdgcn.models import NodeOutput
-from lgdgcn.runs.checkpoint import Checkpoint, check_same
+from lgdgcn.runs.checkpoint import check_same
 from lgdgcn.runs.files import read_config
 from lgdgcn.runs.finished import finished_result
-from lgdgcn.runs.fit import fit, summary
+from lgdgcn.runs.fit import fit
 from lgdgcn.runs.folder import Run
+from lgdgcn.runs.naming import default_folder, run_header
+from lgdgcn.runs.results import leave_results
 from lgdgcn.runtime import StopRequest, keep_freed_memory, set_threads, stop_on_signals
 from lgdgcn.search.choose import Choice, Ranked, choose
 from lgdgcn.search.factors import FOUND
@@ -50,9 +47,8 @@ from lgdgcn.search.families import Candidate, candidates
 from lgdgcn.train.population import TrainState
 from lgdgcn.train.ranks import Ranks
 from lgdgcn.train.task import choose_metric
-from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["default_folder", "run_header", "train_nodes"]
+__all__ = ["train_nodes"]
 
 Result = dict[str, Any]
 
@@ -322,24 +318,9 @@ class _Command:
         with epoch_progress(title, len(seeds)) as on_epoch:
             options: Result = {"on_epoch": on_epoch, "stop": self.stop, "begun": planned.begun}
             runs, trained = fit(load, settings, model, seeds, self.device, run, **options)
-        run.files()  # refuses links that were made meanwhile
-        trained.save(run.model)
-        data = load(seeds[0])
-        # of a graph that is not read whole, only the scores are known
-        output = trained(data) if data.edge_index is not None else NodeOutput(torch.empty(0), [])
-        result: Result = {
-            "dataset": self.asked.source.dataset,
-            **what,
-            "metric": trained.task.metric,
-            **summary(runs),
-            "factors": _factor_scores(trained, data, output, f"{title} on {self._name}", run),
-            **found,
-            "model_sha256": tensor_file.digest(run.model),
-        }
-        result["warnings"] += factor_warnings(trained, output)
-        run.write_result(result)
-        Checkpoint(run.checkpoint).remove()
-        return result
+        about = {"dataset": self.asked.source.dataset, **what}
+        title = f"{title} on {self._name}"
+        return leave_results(run, about, found, runs, trained, load(seeds[0]), title)
 
     @property
     def _name(self) -> str:
@@ -370,48 +351,3 @@ def _compared_as(graph: str, name: str, multi_label: bool) -> str:
         return name
     has_released = preset(graph, name, "released", multi_label=multi_label)
     return f"{name}-released" if has_released else name
-
-
-def default_folder(graph: str, model: str, *, resume: bool = False) -> Path:
-    """``runs/GRAPH-MODEL``, numbered so that nothing is overwritten.
-
-    Without the name of a model it is ``runs/GRAPH``. Resuming takes the newest unfinished one.
-    """
-    full = f"{graph}-{model}" if model else graph
-    name = re.sub(r"[^A-Za-z0-9._]+", "-", full)[:64].strip("-") or "graph"
-    number = 1
-    taken: list[Path] = []
-    while (path := Path("runs") / (name if number == 1 else f"{name}-{number}")).exists():
-        taken.append(path)
-        number += 1
-    unfinished = [old for old in taken if not _is_finished(old)]
-    if resume and not unfinished:
-        raise InputError(f"no unfinished run of {name} in runs; name its folder with --out")
-    return unfinished[-1] if resume else path
-
-
-def _is_finished(folder: Path) -> bool:
-    """Whether nothing is left to do, not even checkpoints to remove."""
-    runs = [Run.open(run) for run in (folder, *(folder / "compared").glob("*"))]
-    return all(run.is_finished for run in runs)
-
-
-def run_header(source: GraphSource, model: str, seeds: range) -> Result:
-    """What ``config.toml`` says in its table ``[run]``: all that is needed to read the graph."""
-    header = {"dataset": source.address, "model": model, "seeds": len(seeds), "split": source.split}
-    header |= {"first_seed": seeds[0]} if seeds[0] else {}
-    header |= {"root": source.root} if source.root else {}
-    return header | {key: value for key, value in source.options.items() if key != "split"}
-
-
-def _factor_scores(
-    trained: TrainedModel, data: Data, output: NodeOutput, title: str, run: Run
-) -> Result:
-    """Measure and draw what the best model knows of the factors."""
-    if not output.layers:
-        return {}
-    from lgdgcn.plots import plot_units
-
-    last = output.layers[-1]
-    plot_units(last.units, run.figure, f"{title}: {trained.settings.factors} factors")
-    return headline(last, data.edge_index, data.get("y_factor"))
