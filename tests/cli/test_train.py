@@ -3,6 +3,7 @@
 import json
 import random
 import tomllib
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,6 +19,7 @@ from cli.runner import (
     widest_table,
 )
 from lgdgcn.config import Settings, portfolio, preset, resolve
+from lgdgcn.runs.naming import default_folder
 
 PNG = b"\x89PNG\r\n\x1a\n"
 TERMS = ["classification", "edge", "total"]
@@ -206,6 +208,20 @@ def test_default_folders_are_numbered(tmp_path, monkeypatch):
         "synthetic-mlp-2",
     ]
     call(*args, "--resume").refused("no unfinished run of synthetic-mlp")
+
+
+@pytest.mark.parametrize(
+    ("graph", "model", "folder"),
+    [
+        ("synthetic", "lgdgcn-paper", "synthetic-lgdgcn-paper"),
+        ("my graph ü", "", "my-graph"),
+        ("../", "mlp", "..-mlp"),
+        ("ü", "", "graph"),
+        ("x" * 99, "", "x" * 64),
+    ],
+)
+def test_default_folders_have_the_names_of_graph_and_model(graph, model, folder):
+    assert default_folder(graph, model) == Path("runs") / folder
 
 
 @pytest.mark.parametrize("empty", ["val", "test"])

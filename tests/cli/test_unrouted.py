@@ -110,3 +110,21 @@ def test_where_there_is_nothing_to_route_nobody_says_it(quick_measures, tmp_path
     assert "routing entropy is" not in printed
     assert "say why an edge is there" not in printed
     assert page_of(run / "explore.html")["unrouted"] is None
+
+
+# Factors that are not needed
+
+SAID = "factors take under 1 % of the edges; factors="
+MANY = ["--model", "lgdgcn", "--set", "factors=14", "--set", "hidden_channels=42"]
+
+
+def test_factors_without_edges_are_named(quick_measures, tmp_path):
+    run = tmp_path / "run"
+    trained = train(run, *MANY, "--seeds", 2)
+    measured = call("measure", run)
+    assert (trained.code, measured.code) == (0, 0)
+    (kept,) = [text for text in result_of(run)["warnings"] if SAID in text]
+    assert " of 14 factors take" in kept
+    assert trained.out.count(f"warning: {kept}") == 1
+    assert "warning: " not in measured.out
+    assert 1 <= result_of(run)["factors"]["factor_usage"] < 14
