@@ -259,7 +259,7 @@ def train(
         from lgdgcn.cli.train_edges import refuse_options_of_nodes, train_edges
 
         refuse_options_of_nodes(ctx)
-        train_edges(
+        folder, result = train_edges(
             source,
             factors=options.factors,
             seeds=seeds,
@@ -267,12 +267,15 @@ def train(
             folder=options.out,
             overwrite=options.overwrite,
         )
-        return
-    asked = Asked.of(source, options)
-    load_libraries()
-    from lgdgcn.cli.train_nodes import train_nodes
+        results = [result]
+    else:
+        asked = Asked.of(source, options)
+        load_libraries()
+        from lgdgcn.cli.train_nodes import train_nodes
 
-    folder, results = train_nodes(asked)
+        folder, results = train_nodes(asked)
     if json and results:
+        from lgdgcn.storage import to_json
+
         others = {model_name(one["model"], one["variant"]): one for one in results[1:]}
-        console.as_json({"folder": str(folder), **results[0], "compared": others})
+        console.as_json(to_json({"folder": str(folder), **results[0], "compared": others}))

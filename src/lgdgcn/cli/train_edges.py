@@ -29,7 +29,7 @@ __all__ = ["print_reasons", "refuse_options_of_nodes", "train_edges"]
 Result = dict[str, Any]
 
 # Options that are of edges, too, beside those that say how the graph is read.
-OF_EDGES = ("graph", "task", "seeds", "factors", "device", "out", "overwrite", "quiet")
+OF_EDGES = ("graph", "task", "seeds", "factors", "device", "out", "overwrite", "json", "quiet")
 
 
 def train_edges(
@@ -40,7 +40,7 @@ def train_edges(
     device: str,
     folder: Path | None,
     overwrite: bool,
-) -> None:
+) -> tuple[Path, Result]:
     """Fit the edges of a graph, print what was found and leave a run folder behind.
 
     Args:
@@ -51,6 +51,9 @@ def train_edges(
         device: ``auto`` or ``cpu``.
         folder: The run folder.
         overwrite: Replace the run in it.
+
+    Returns:
+        The run folder, and what its ``result.json`` says.
     """
     check_edges_device(device)
     if source.split == "random":
@@ -93,6 +96,7 @@ def train_edges(
         run.write_result(result)
     print_reasons(source.name, result, given=number is not None)
     console.say(f"run folder: {path}; what each is about: lgdgcn explain {path}")
+    return path, result
 
 
 def refuse_options_of_nodes(ctx: typer.Context) -> None:
