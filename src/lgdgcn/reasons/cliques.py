@@ -49,7 +49,7 @@ def cover_by_cliques(pairs: Edges) -> CliqueCover:
         neighbours[first].add(second)
         neighbours[second].add(first)
         number[first, second] = pair
-    common = common_neighbours(pairs.ends, pairs.num_nodes, np.ones((pairs.num_nodes, 1)))[:, 0]
+    common = common_neighbours(pairs, np.ones((pairs.num_nodes, 1)))[0][0]
     of_pair = np.full(len(pairs), -1)
     cliques: list[list[int]] = []
     for pair in np.argsort(-common, kind="stable").tolist():

@@ -8,28 +8,18 @@ import numpy as np
 
 from lgdgcn.errors import InputError
 from lgdgcn.reasons.clique_kinds import find_kinds
-from lgdgcn.reasons.cliques import CliqueCover, cover_by_cliques
-from lgdgcn.reasons.columns import (
-    clique_columns,
-    feature_columns,
-    label_columns,
-    line_columns,
-    node_columns,
-    shape_columns,
-    share_columns,
-)
-from lgdgcn.reasons.consensus import activity_fits, fit_consensus, sizes_around
+from lgdgcn.reasons.cliques import cover_by_cliques
+from lgdgcn.reasons.consensus import fit_consensus
 from lgdgcn.reasons.edge_reasons import EdgeReasons
 from lgdgcn.reasons.edges import Array, Edges
-from lgdgcn.reasons.evidence import Evidence
 from lgdgcn.reasons.number_of_reasons import ModelChoice, choose_model
 from lgdgcn.reasons.paying_cliques import both_reasons, find_paying
-from lgdgcn.reasons.shown_types import fit_types
+from lgdgcn.reasons.structure import Structure, describe_edges
+from lgdgcn.reasons.typed import fit_types
 
-__all__ = ["UNKNOWN", "fit_edges"]
+__all__ = ["UNKNOWN", "fit_edges", "known_labels"]
 
-UNKNOWN = 0.5  # an edge is unknown if a larger part of it is explained by no reason or type
-MOST_ACTIVITIES = 32  # of a model whose shares are columns: more of them cost much and tell little
+UNKNOWN = 0.5  # an edge is unknown if a larger part of it is explained by no reason
 
 
 def fit_edges(
@@ -41,6 +31,7 @@ def fit_edges(
     shown: Any = None,
     type_names: Sequence[str] | None = None,
     num_factors: int | None = None,
+    structure: Structure | None = None,
     seed: int = 0,
 ) -> EdgeReasons:
     """Find the reasons of the edges, with or without the types of some.
@@ -54,6 +45,8 @@ def fit_edges(
             ``[E, T]``.
         type_names: Names of the T types.
         num_factors: Number of reasons without shown types; by default held-out edges decide.
+        structure: Of the same graph from :func:`~lgdgcn.reasons.structure.describe_edges`, so that
+            fits to different shown types share it.
         seed: Of all random choices.
 
     Example:
@@ -69,7 +62,7 @@ def fit_edges(
         raise InputError("edge_index has no edge between two different nodes: give at least one")
     if num_factors is not None and num_factors < 1:
         raise InputError(f"num_factors is {num_factors}: give 1 or more")
-    labels = _labels(y, num_nodes)
+    labels = known_labels(y, num_nodes)
     classes = None if labels is None else np.where(labels < 0, labels.max() + 1, labels)
     types = None if shown is None else _types_of_pairs(shown, pairs)
     if types is not None:
@@ -81,36 +74,34 @@ def fit_edges(
         num_factors = types.shape[1]
     elif type_names is not None:
         raise InputError("type_names are given, but no types are shown: give both or neither")
-    choice = choose_model(pairs, num_factors=num_factors, classes=classes, seed=seed)
-    if not choice.use_classes:
-        classes = None
     if types is None:
-        return _without_types(pairs, choice, classes, seed)
+        choice = choose_model(pairs, num_factors=num_factors, classes=classes, seed=seed)
+        return _without_types(pairs, choice, classes if choice.use_classes else None, seed)
     names = [f"type {number + 1}" for number in range(types.shape[1])]
     if type_names is not None:
         names = [str(name) for name in type_names]
         if len(names) != types.shape[1]:
             raise InputError(f"type_names has {len(names)} names: give {types.shape[1]}, as shown")
-    cover = cover_by_cliques(pairs)
-    columns = _columns(pairs, cover, choice, classes, seed)
-    columns += [] if x is None else [feature_columns(_rows(x, num_nodes, "x"), pairs)]
-    columns += [] if labels is None else [label_columns(labels, pairs)]
-    share = types / np.maximum(types.sum(1, keepdims=True), 1)
-    model = fit_types(np.concatenate(columns, 1), Evidence(pairs, cover), share, seed)
+    if structure is None:
+        features = None if x is None else _rows(x, num_nodes, "x")
+        structure = describe_edges(pairs, types.shape[1], x=features, labels=labels, seed=seed)
+    model = fit_types(structure, types / np.maximum(types.sum(1, keepdims=True), 1), seed)
     # With several types to a pair, as many are drawn as a shown pair has on average.
     several = max(1.0, types.sum() / max(int((types.sum(1) > 0).sum()), 1))
     presence = 1 - (1 - model.probability) ** several
-    usual = max(float(_entropy(model.usual)), 1e-9)
-    unknown = np.minimum(_entropy(model.probability) / usual, 1)
     return EdgeReasons(
         edges=pairs,
         probability=model.probability,
         names=names,
         presence=presence,
-        unknown=unknown > UNKNOWN,
+        unknown=model.unknown,
         usual=model.usual,
         noun="type",
-        about={"choice": asdict(choice), "log_loss": model.log_loss, "weights": model.weights},
+        about={
+            "choice": asdict(structure.choice),
+            "log_loss": model.log_loss,
+            "weights": model.weights,
+        },
     )
 
 
@@ -146,25 +137,6 @@ def _without_types(
     )
 
 
-def _columns(
-    pairs: Edges, cover: CliqueCover, choice: ModelChoice, classes: Array | None, seed: int
-) -> list[Array]:
-    """What the graph says about each pair, with the columns of the family that fits it."""
-    shape = shape_columns(pairs)
-    columns = [node_columns(pairs), shape, clique_columns(pairs, shape, cover)]
-    if choice.cliques:
-        kinds = np.log(find_kinds(cover, choice.num_factors, seed).probability + 0.01)
-        return [*columns, (kinds - kinds.mean(1, keepdims=True))[cover.of_pair]]
-    sizes = sizes_around(min(choice.num_factors, MOST_ACTIVITIES))
-    fits = activity_fits(pairs, sizes, classes=classes, seed=seed)
-    return [*columns, line_columns(pairs), share_columns([fit.shares(pairs.ends) for fit in fits])]
-
-
-def _entropy(probability: Array) -> Array:
-    result: Array = -(probability * np.log(np.maximum(probability, 1e-12))).sum(-1)
-    return result
-
-
 def _types_of_pairs(shown: Any, pairs: Edges) -> Array:
     """Types shown at either direction of a pair ``[P, T]``."""
     given = np.asarray(shown, dtype=float)
@@ -177,7 +149,7 @@ def _types_of_pairs(shown: Any, pairs: Edges) -> Array:
     return (pairs.once(given) > 0).astype(float)
 
 
-def _labels(y: Any, num_nodes: int) -> Array | None:
+def known_labels(y: Any, num_nodes: int) -> Array | None:
     """One label per node, or None where there are none or several per node."""
     labels = None if y is None else _rows(y, num_nodes, "y")
     if labels is None or labels.ndim != 1 or labels.max() < 0:

@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
 from lgdgcn.reasons.edges import Array, Edges
-from lgdgcn.reasons.of_graph import fit_graph, known_types
+from lgdgcn.reasons.of_graph import describe_graph, fit_graph, known_types
 from lgdgcn.reasons.scores import edge_type_scores
+from lgdgcn.reasons.structure import Structure
 
 __all__ = ["FEWEST", "EdgeReasonModel"]
 
@@ -79,8 +80,15 @@ class EdgeReasonModel(BaseEstimator):
             )
         started = time.monotonic()
         progress("reasons of edges")
+        structure = None
+        if types is not None:
+            structure = describe_graph(graph, types.size(1), self.random_state)
         reasons = fit_graph(
-            graph, shown=types, num_factors=self.num_reasons, seed=self.random_state
+            graph,
+            shown=types,
+            num_factors=self.num_reasons,
+            structure=structure,
+            seed=self.random_state,
         )
         most = self.fits or (1 if types is not None else FITS)
         known = None if types is None else reasons.edges.once(types)
@@ -97,11 +105,13 @@ class EdgeReasonModel(BaseEstimator):
             which = "with types held back" if measures else "with other seeds"
             progress(f"reasons of edges {which}, {number} of {len(wanted)}")
             if known is not None and measures:
-                scores, probability = _measured(graph, reasons.edges, known, seed)
+                scores, probability = _measured(graph, structure, reasons.edges, known, seed)
                 held_back.append(scores)
             else:
                 count = None if types is not None else len(reasons.names)
-                other = fit_graph(graph, shown=types, num_factors=count, seed=seed)
+                other = fit_graph(
+                    graph, shown=types, num_factors=count, structure=structure, seed=seed
+                )
                 probability = other.probability
             others.append(probability)
         reasons.about["held_back"] = held_back
@@ -120,13 +130,15 @@ class EdgeReasonModel(BaseEstimator):
         return self.reasons_.probability
 
 
-def _measured(graph: Data, edges: Edges, known: Array, seed: int) -> tuple[dict[str, Any], Array]:
+def _measured(
+    graph: Data, structure: Structure | None, edges: Edges, known: Array, seed: int
+) -> tuple[dict[str, Any], Array]:
     """Fit without a fifth of the known types: scores of these, and all probabilities."""
     typed = np.flatnonzero(known.any(1))
     held = np.zeros(len(edges), dtype=bool)
     held[np.random.default_rng(seed).permutation(typed)[: round(HELD_BACK * len(typed))]] = True
     shown = torch.from_numpy(edges.both(np.where(held[:, None], 0, known)))
-    probability = fit_graph(graph, shown=shown, seed=seed).probability
+    probability = fit_graph(graph, shown=shown, structure=structure, seed=seed).probability
     scores = edge_type_scores(probability, known, named=True, scored=held)
     counts = {"edges": int((held & (known.sum(1) == 1)).sum()), "held_back": int(held.sum())}
     return {"seed": seed, **counts, **scores._asdict()}, probability

@@ -10,12 +10,16 @@ from torch_geometric.data import Data
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.errors import InputError
+from lgdgcn.reasons.agreement_columns import node_columns
 from lgdgcn.reasons.edge_reasons import EdgeReasons
-from lgdgcn.reasons.fit import fit_edges
+from lgdgcn.reasons.edges import Edges
+from lgdgcn.reasons.fit import fit_edges, known_labels
+from lgdgcn.reasons.structure import Structure, describe_edges
 from lgdgcn.runtime import check_cpu
 
 __all__ = [
     "check_edges_device",
+    "describe_graph",
     "fit_graph",
     "known_types",
     "load_edges",
@@ -34,29 +38,55 @@ def load_edges(source: GraphSource) -> Data:
         return source.load(require_labels=False)
 
 
-def fit_graph(
-    data: Data, *, shown: Tensor | None = None, num_factors: int | None = None, seed: int = 0
-) -> EdgeReasons:
-    """Find the reasons of a graph's edges; where types of some are known, the types of all.
+def describe_graph(data: Data, count: int, seed: int = 0) -> Structure:
+    """Find what a graph says about its edges, for one or more fits to shown types.
 
     Features that were made from the structure are left out: the model sees the structure itself.
 
     Args:
         data: A graph from :func:`~lgdgcn.data.validate.canonical`.
+        count: Number of types.
+        seed: Of all random choices.
+    """
+    made = data.get("feature_names") == SPECTRAL_NAMES
+    return describe_edges(
+        Edges.of_graph(data),
+        count,
+        x=None if made else _matrix(data.x),
+        labels=known_labels(data.get("y"), data.x.size(0)),
+        columns=node_columns(data),
+        seed=seed,
+    )
+
+
+def fit_graph(
+    data: Data,
+    *,
+    shown: Tensor | None = None,
+    num_factors: int | None = None,
+    structure: Structure | None = None,
+    seed: int = 0,
+) -> EdgeReasons:
+    """Find the reasons of a graph's edges; where types of some are known, the types of all.
+
+    Args:
+        data: A graph from :func:`~lgdgcn.data.validate.canonical`.
         shown: The types to learn from ``[E, T]``; all that are known by default.
         num_factors: Number of reasons where no type is known; by default held-out edges decide.
+        structure: From :func:`describe_graph`, so that fits to different types share it.
         seed: Of all random choices.
     """
     types = known_types(data) if shown is None else shown
-    made = data.get("feature_names") == SPECTRAL_NAMES
+    if types is not None and structure is None and num_factors is None:
+        structure = describe_graph(data, types.size(1), seed)
     return fit_edges(
         data.edge_index,
         data.x.size(0),
-        x=None if made else _matrix(data.x),
         y=data.get("y"),
         shown=types,
         type_names=None if types is None else data.edge_type_names,
         num_factors=num_factors,
+        structure=structure,
         seed=seed,
     )
 

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from lgdgcn.data.spectral import COUNT, spectral_features
 from lgdgcn.reasons.controls import Method, clustered, majority
 from lgdgcn.reasons.edges import Array, Edges
-from lgdgcn.reasons.shape import COMMON_COLUMNS, shape_columns
+from lgdgcn.reasons.shape import COMMON, shape_columns
 
 __all__ = [
     "boosting",
@@ -77,7 +77,7 @@ def line_vectors(data: Data, count: int, regularised: bool) -> Array:
 
 def shape_clusters(data: Data, shown: Tensor, seed: int) -> Array:
     """Cluster the columns about common neighbours: edges in cliques, and others."""
-    columns = shape_columns(data.edge_index, data.num_nodes)[:, : len(COMMON_COLUMNS)]
+    columns = shape_columns(Edges.of_graph(data))[:, COMMON]
     return clustered(_standardised(columns), shown.size(1), seed)
 
 
@@ -167,8 +167,8 @@ def logistic_regression(weighted: bool = False) -> Method:
 
         vectors = spectral_features(data.edge_index, data.num_nodes).numpy()[:, :COUNT]
         first, second = vectors[Edges.of_graph(data).ends]
-        common = shape_columns(data.edge_index, data.num_nodes)[:, :1]
-        columns = [first * second, first + second, np.abs(first - second), np.log1p(common)]
+        common = shape_columns(Edges.of_graph(data))[:, :1]  # its logarithm
+        columns = [first * second, first + second, np.abs(first - second), common]
         model = LogisticRegression(class_weight="balanced" if weighted else None, max_iter=500)
         return _fitted(model, _standardised(np.hstack(columns)), data, shown)
 
@@ -191,7 +191,7 @@ def boosting(weighted: bool = False) -> Method:
             early_stopping=False,
             random_state=seed,
         )
-        return _fitted(model, shape_columns(data.edge_index, data.num_nodes), data, shown)
+        return _fitted(model, shape_columns(Edges.of_graph(data)), data, shown)
 
     return fit
 

@@ -1,148 +1,151 @@
-r"""The shape of the neighbourhood around each edge, in columns.
+"""The shape of the neighbourhood around each edge: common neighbours, and how they are linked.
 
 Nothing here knows which node is which: two edges in neighbourhoods of the same shape have the same
-columns. Everything is found from the triangles of the graph, each of them once, so that a hub of
-many neighbours costs no more than it has triangles.
+columns. The loops go over the neighbours of the end with fewer of them, so that a hub costs no
+more than its triangles.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
-from torch import Tensor
+from numba import njit
 
 from lgdgcn.reasons.edges import Array, Edges
 
-__all__ = [
-    "COMMON_COLUMNS",
-    "SHAPE_COLUMNS",
-    "common_neighbours",
-    "core_numbers",
-    "shape_columns",
-    "triangles",
-]
+__all__ = ["COMMON", "common_neighbours", "links_among_common", "shape_columns", "sorted_ends"]
 
-COMMON_COLUMNS = ("common neighbours", "Jaccard", "Adamic-Adar", "resource allocation")
-SHAPE_COLUMNS = (
-    *COMMON_COLUMNS,
-    *(f"{which} {what}" for what in ("degree", "clustering", "core number")
-      for which in ("smaller", "larger")),
-)  # fmt: skip
-WEDGES = 2**21  # paths of two edges that are looked at together: 100 MB
+COMMON = (0, 12, 1, 2)  # columns of common neighbours: count, Jaccard, Adamic-Adar, allocation
 
 
-def shape_columns(edge_index: Tensor, num_nodes: int) -> Array:
-    """The columns :data:`SHAPE_COLUMNS` of every pair ``[P, 10]``.
+def shape_columns(edges: Edges) -> Array:
+    """The common neighbourhood of the two ends: how many, how linked, how special ``[E, 19]``.
 
-    Common neighbours are counted, weighed by 1 / log(degree) (Adamic and Adar, 2003) and by
-    1 / degree (resource allocation), and taken as a share of all neighbours (Jaccard). Of what
-    belongs to a node, degree, clustering and core number, there is the smaller and the larger of
-    the two ends.
-
-    Args:
-        edge_index: Both directions of each edge, sorted, without loops. Shape ``[2, E]``.
-        num_nodes: N.
+    Common neighbours are counted, weighed by 1 / log(degree) (Adamic and Adar, 2003), 1 / degree
+    (resource allocation) and 1 / sqrt(degree), and taken as a share of all neighbours (Jaccard).
+    Of what belongs to a node there is the smaller and the larger of the two ends.
     """
-    pairs = Edges.of(edge_index).ends
-    degree = np.bincount(pairs.ravel(), minlength=num_nodes).astype(np.float64)
-    # A common neighbour has degree 2 at least, so that no weight of one is infinite.
-    several = np.maximum(degree, 2)
-    weights = np.stack([np.ones(num_nodes), 1 / np.log(several), 1 / several], axis=1)
-    common, adamic_adar, allocation = common_neighbours(pairs, num_nodes, weights).T
-    ends = degree[pairs]  # [2, P]
-    jaccard = common / np.maximum(ends.sum(0) - common, 1)  # both ends are in the union, too
-    of_nodes = [degree, _clustering(pairs, common, degree), core_numbers(pairs, num_nodes)]
-    columns = [common, jaccard, adamic_adar, allocation]
-    for values in of_nodes:
-        columns += [values[pairs].min(0), values[pairs].max(0)]
-    return np.stack(columns, axis=1)
+    degree = edges.degree
+    several = np.maximum(degree, 2)  # a common neighbour has degree 2 at least
+    weights = [np.ones_like(degree), 1 / several, 1 / np.log(several), 1 / np.sqrt(several)]
+    (common, rare, adamic, root), _ = common_neighbours(edges, np.stack(weights, 1))
+    linked = links_among_common(edges)
+    around = common_neighbours(edges, np.zeros((edges.num_nodes, 0)), common)[1]
+    around /= np.maximum(2 * common, 1)
+    at_node = edges.incidence @ common
+    clustering = at_node / np.maximum(degree * (degree - 1), 1)
+    strength = at_node / np.maximum(degree, 1)
+    small, large = sorted_ends(degree, edges.ends)
+    logs = [common, adamic, rare, root, small, large, around, linked]
+    logs += sorted_ends(strength, edges.ends)
+    plain = [
+        *sorted_ends(clustering, edges.ends),
+        common / np.maximum(small + large - common, 1),
+        common / np.maximum(small - 1, 1),
+        common / np.maximum(large - 1, 1),
+        linked / np.maximum(common * (common - 1) / 2, 1),
+        common == 0,
+        rare / np.maximum(common, 1),
+        np.log1p(around) - np.log1p(common),
+    ]
+    return np.column_stack([*np.log1p(logs), *plain])
 
 
-def common_neighbours(pairs: Array, num_nodes: int, weights: Array) -> Array:
-    """Sum of weights over the common neighbours of every pair.
+def sorted_ends(values: Array, ends: Array) -> list[Array]:
+    """The smaller and the larger of the two ends' values."""
+    return [np.minimum(*values[ends]), np.maximum(*values[ends])]
 
-    These are the entries of A diag(w) A at the pairs, where A is the adjacency matrix.
+
+def common_neighbours(
+    edges: Edges, weights: Array, of_edge: Array | None = None
+) -> tuple[Array, Array]:
+    """Sums over the common neighbours of the ends of every edge.
 
     Args:
-        pairs: Ends of every pair. Shape ``[2, P]``.
-        num_nodes: N.
-        weights: Weights of the nodes. Shape ``[N, W]``.
+        edges: The graph.
+        weights: Of the nodes ``[N, W]``.
+        of_edge: What is summed over the two edges that join a common neighbour ``[E]``.
 
     Returns:
-        Shape ``[P, W]``.
+        Sums of each weight ``[W, E]`` and of the edges ``[E]``.
 
     Example:
-        >>> pairs = np.array([[0, 0, 1, 1], [1, 2, 2, 3]])
-        >>> common_neighbours(pairs, 4, np.array([[1], [10], [100], [1000]])).ravel().tolist()
-        [100.0, 10.0, 1.0, 0.0]
+        >>> edges = Edges.of(np.array([[0, 0, 1, 1], [1, 2, 2, 3]]))
+        >>> common_neighbours(edges, np.array([[1.0], [10], [100], [1000]]))[0].tolist()
+        [[100.0, 10.0, 1.0, 0.0]]
     """
-    sums = np.zeros((pairs.shape[1], weights.shape[1]))
-    for sides, corners in triangles(pairs, num_nodes):
-        for column in range(weights.shape[1]):  # each side gets the weight of the third corner
-            third = weights[corners, column].ravel()
-            sums[:, column] += np.bincount(sides.ravel(), third, minlength=len(sums))
-    return sums
+    sums, around = np.zeros((len(edges), weights.shape[1])), np.zeros(len(edges))
+    values = np.zeros(len(edges)) if of_edge is None else of_edge
+    _sum_common(*_by_larger_end(edges), values, weights, sums, around)
+    return sums.T, around
 
 
-def triangles(pairs: Array, num_nodes: int) -> Iterator[tuple[Array, Array]]:
-    """All triangles, each once, in blocks.
-
-    Every pair points from the end of smaller degree to the other. A triangle is then found at its
-    first corner only, as two pairs that leave it and whose other ends are a pair; no node has more
-    than sqrt(2 P) pairs that leave it.
-
-    Yields:
-        The numbers of the three sides, and the corners that they do not touch ``[3, n]`` each.
-    """
-    degree = np.bincount(pairs.ravel(), minlength=num_nodes)
-    rank = np.empty(num_nodes, dtype=np.int64)
-    rank[np.argsort(degree, kind="stable")] = np.arange(num_nodes)
-    low, high = np.sort(rank[pairs], axis=0)  # nodes by their ranks from here on
-    order = np.lexsort((high, low))
-    low, high = low[order], high[order]
-    node = np.argsort(rank)
-    key = low * num_nodes + high  # sorted
-    last = np.searchsorted(low, low, side="right")  # end of the pairs that leave the same node
-    later = last - np.arange(len(low)) - 1  # how many of them come after this one
-    total = np.concatenate([[0], np.cumsum(later)])
-    start = 0
-    while start < len(low):
-        stop = max(start + 1, int(np.searchsorted(total, total[start] + WEDGES, side="right")) - 1)
-        first = np.repeat(np.arange(start, stop), later[start:stop])
-        offset = np.arange(len(first)) - (total[first] - total[start])
-        second = first + 1 + offset
-        wanted = high[first] * num_nodes + high[second]  # sorted ends: the first one is smaller
-        third = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
-        found = key[third] == wanted
-        first, second, third = first[found], second[found], third[found]
-        corners = np.stack([high[second], high[first], low[first]])
-        yield order[np.stack([first, second, third])], node[corners]
-        start = stop
+def links_among_common(edges: Edges) -> Array:
+    """How many edges join two common neighbours of an edge's ends ``[E]``."""
+    found = np.zeros(len(edges))
+    _count_links(*_by_larger_end(edges), found)
+    return found
 
 
-def _clustering(pairs: Array, common: Array, degree: Array) -> Array:
-    """Share of the pairs of a node's neighbours that are joined ``[N]``; 0 below two of them."""
-    around = np.bincount(pairs.ravel(), np.tile(common, 2), minlength=len(degree))
-    return np.asarray(around / np.maximum(degree * (degree - 1), 1))
+def _by_larger_end(edges: Edges) -> tuple[Array, ...]:
+    """Neighbours and edges of each node in sorted rows, and edges ordered by their larger end."""
+    ends = np.concatenate([edges.ends, edges.ends[::-1]], 1)
+    order = np.lexsort((ends[1], ends[0]))
+    start = np.r_[0, np.bincount(ends[0], minlength=edges.num_nodes).cumsum()]
+    first, second = edges.ends
+    larger = edges.degree[first] > edges.degree[second]
+    big, small = np.where(larger, first, second), np.where(larger, second, first)
+    by_big = np.argsort(big, kind="stable")
+    return start, ends[1][order], order % max(len(edges), 1), by_big, big, small
 
 
-def core_numbers(pairs: Array, num_nodes: int) -> Array:
-    """The largest k for which a node is in a subgraph of smallest degree k ``[N]``.
+@njit(cache=True, nogil=True)
+def _sum_common(
+    start: Array, to: Array, edge: Array, order: Array, big: Array, small: Array,
+    values: Array, weights: Array, sums: Array, around: Array,
+) -> None:  # fmt: skip
+    via = np.full(len(start) - 1, -1)  # the edge from the present larger end to each neighbour
+    here = -1
+    for e in order:
+        if big[e] != here:
+            if here >= 0:
+                for place in range(start[here], start[here + 1]):
+                    via[to[place]] = -1
+            here = big[e]
+            for place in range(start[here], start[here + 1]):
+                via[to[place]] = edge[place]
+        for place in range(start[small[e]], start[small[e] + 1]):
+            third = to[place]
+            if via[third] >= 0:
+                around[e] += values[edge[place]] + values[via[third]]
+                for column in range(weights.shape[1]):
+                    sums[e, column] += weights[third, column]
 
-    Nodes are taken away in rounds: all that have at most k neighbours left.
 
-    Example:
-        >>> core_numbers(np.array([[0, 0, 1, 1], [1, 2, 2, 3]]), 5).tolist()
-        [2, 2, 2, 1, 0]
-    """
-    core = np.zeros(num_nodes, dtype=np.int64)
-    left = np.ones(num_nodes, dtype=bool)
-    degree = np.bincount(pairs.ravel(), minlength=num_nodes)
-    k = 0
-    while left.any():
-        k = max(k, int(degree[left].min()))
-        leaving = left & (degree <= k)
-        core[leaving] = k
-        left &= ~leaving
-        pairs = pairs[:, left[pairs].all(0)]
-        degree = np.bincount(pairs.ravel(), minlength=num_nodes)
-    return core
+@njit(cache=True, nogil=True)
+def _count_links(
+    start: Array, to: Array, edge: Array, order: Array, big: Array, small: Array, found: Array
+) -> None:
+    near = np.full(len(start) - 1, -1)  # the larger end whose neighbour each node was last
+    common = np.full(len(start) - 1, -1)  # the edge whose common neighbour each node was last
+    members = np.empty(len(start) - 1, np.int64)
+    here = -1
+    for e in order:
+        if big[e] != here:
+            here = big[e]
+            for place in range(start[here], start[here + 1]):
+                near[to[place]] = here
+        count = 0
+        for place in range(start[small[e]], start[small[e] + 1]):
+            if near[to[place]] == here:
+                common[to[place]] = e
+                members[count] = to[place]
+                count += 1
+        for first in members[:count]:
+            row = to[start[first] : start[first + 1]]
+            if len(row) < 16 * count:  # look at all neighbours, or search for each member
+                for node in row:
+                    if common[node] == e:
+                        found[e] += 0.5
+            else:
+                for node in members[:count]:
+                    place = np.searchsorted(row, node)
+                    if place < len(row) and row[place] == node:
+                        found[e] += 0.5
