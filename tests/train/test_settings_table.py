@@ -81,6 +81,12 @@ def test_the_table_names_models_that_there_are():
     assert named <= kinds
 
 
+@pytest.fixture(autouse=True)
+def no_kernels(monkeypatch):
+    """Sizes are settings, and kernels would be compiled for each of them."""
+    monkeypatch.setenv("LGDGCN_BACKEND", "torch")
+
+
 @pytest.mark.parametrize(
     ("model", "variant"), KINDS, ids=[f"{model}-{variant}" for model, variant in KINDS]
 )
