@@ -468,7 +468,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
         return self._reasons
 
     def measure(self, data: Data | None = None) -> "list[Row]":
-        """Measure how well factors are told apart, as ``lgdgcn measure`` does: a row each."""
+        """Measure how well factors are separated, as ``lgdgcn measure`` does: a row each."""
         from lgdgcn.metrics.controls import measure
 
         with said_to_caller():

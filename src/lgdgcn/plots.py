@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLORS", "factor_color", "plot_reasons", "plot_units", "save_figure", "tsne_map"]
 
-# Okabe-Ito, told apart by colour-blind readers; more factors get lighter shades of them
+# Okabe-Ito, distinct for colour-blind readers; more factors get lighter shades of them
 COLORS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000"]
 MOST_POINTS = 1600  # t-SNE takes a few seconds for these
 

@@ -273,7 +273,7 @@ def csv_cell(value: object) -> str:
 
 
 class _Lines:
-    """Ends rows in LF. The csv module must end them in CRLF to quote cells with a lone CR."""
+    """Ends rows in LF. The csv module must end them in CRLF to quote cells with a single CR."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file

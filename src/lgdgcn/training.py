@@ -108,7 +108,7 @@ def _side_by_side(
     drawn, and what raises in one ends them all.
     """
     ready: SimpleQueue[Result | BaseException | None] = SimpleQueue()
-    waiting, turn, is_over = iter(groups), threading.Lock(), threading.Event()
+    groups_left, turn, is_over = iter(groups), threading.Lock(), threading.Event()
 
     def follow(epochs: Sequence[Epoch]) -> Iterable[Training] | None:
         with turn:
@@ -118,7 +118,7 @@ def _side_by_side(
 
     def work() -> None:
         try:
-            for together in waiting:
+            for together in groups_left:
                 for result in _run_alike(together, device, follow):
                     ready.put(result)
             ready.put(None)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lgdgcn.config import Settings
-from lgdgcn.metrics.routing import routing_warning, told_of_training
+from lgdgcn.metrics.routing import routing_warning, warnings_of_training
 
 
 def planted(*counts, certain=0.9):
@@ -44,7 +44,7 @@ def test_one_factor_of_nearly_all_edges_is_worth_one_sentence(counts, said):
     found = routing_warning(planted(*counts), Settings())
     assert found.startswith(f"one factor is the likeliest of {said}, so factors do not say why")
     assert found.endswith("; try lgdgcn train GRAPH --task edges")
-    assert told_of_training(["other", found]) == ["other"]
+    assert warnings_of_training(["other", found]) == ["other"]
 
 
 def test_edges_that_are_not_routed_are_worth_one_sentence():
@@ -55,4 +55,4 @@ def test_edges_that_are_not_routed_are_worth_one_sentence():
     assert found.endswith("; try lgdgcn train GRAPH --model lgdgcn")
     ours = routing_warning(shares, Settings(variant="ours", tau=2.0))
     assert ours.endswith("; raise lambda_edge (now 1)")
-    assert told_of_training([found, "other", ours]) == ["other"]
+    assert warnings_of_training([found, "other", ours]) == ["other"]

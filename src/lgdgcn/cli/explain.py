@@ -103,7 +103,7 @@ def _open(
         nodes, of_all = part.x.size(0), graph.rows.num_nodes
         if nodes < of_all:
             note = (
-                f"what a factor is about is told by {nodes:,} of {of_all:,} nodes; all else is "
+                f"what a factor is about is known from {nodes:,} of {of_all:,} nodes; all else is "
                 "that of the whole graph"
             )
     else:

@@ -15,8 +15,8 @@ from lgdgcn.errors import InputError, LGDWarning
 from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.rows import mapped_graph
 from lgdgcn.large.view import GraphView
-from lgdgcn.metrics.routing import routing_warning, told_of_training
-from lgdgcn.runs.finished import FinishedRun, open_run, told_before
+from lgdgcn.metrics.routing import routing_warning, warnings_of_training
+from lgdgcn.runs.finished import FinishedRun, open_run, without_training_notes
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
 
@@ -101,7 +101,7 @@ def open_reasons(run: Run, device: str) -> "Explanation":
     from lgdgcn.reasons.of_graph import check_edges_device, load_edges
 
     check_edges_device(device)
-    with told_before():
+    with without_training_notes():
         data = load_edges(run.source)
     return Explanation(data, EdgeReasons.load(run.reasons, data))
 
@@ -117,7 +117,7 @@ def warnings_of(
         again: Whether to print what factors say of the edges though ``train`` has said it: of
             another graph than the run's, and where the factors themselves are looked at.
     """
-    said = told_of_training(run.warnings)
+    said = warnings_of_training(run.warnings)
     routing = routing_warning(edge_factors, run.trained.settings)
     of_graph = [routing] if routing else []
     is_new = again or len(said) == len(run.warnings)

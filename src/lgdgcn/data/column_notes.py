@@ -1,4 +1,4 @@
-"""What a user is told of the columns of a table: one line for each thing that was done."""
+"""Notes on the columns of a table: one line for each thing that was done."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence

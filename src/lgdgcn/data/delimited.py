@@ -44,7 +44,7 @@ def read_delimited(
 
     Args:
         path: The file, or the same compressed (``.gz``, ``.zst``).
-        advance: Told now and then how many lines and which share of the file have been read.
+        advance: Called now and then with how many lines and which share of the file have been read.
         known: For an edge list, which may have no header, the ids of the nodes: a first line that
             begins with one of them is a row, even if it begins with ``#``.
         delimiter: What divides the cells; by default the file tells.
@@ -90,14 +90,14 @@ class Layout(NamedTuple):
 
 
 def layout(path: Path, known: Container[str] | None = None, delimiter: str = "") -> Layout | None:
-    """How a text file is written, told from its first row; ``None`` if it has none.
+    """How a text file is written, judged by its first row; ``None`` if it has none.
 
     The arguments are those of :func:`read_delimited`.
     """
     lines = _Lines(path, lambda done, share: None, delimiter)
     texts = iter(lines)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whoever reads the rows is told
+        warnings.simplefilter("ignore")  # whoever reads the rows is warned
         first = _first_row(lines, texts, known)
     if first is None:
         return None

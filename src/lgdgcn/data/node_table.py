@@ -145,7 +145,7 @@ def _of(role: str, roles: Mapping[str, str]) -> list[str]:
 
 
 def _known_roles(names: list[str], given: Mapping[str, str], learning: bool) -> dict[str, str]:
-    """Roles that are given, or told by a column's name, in the order of the columns."""
+    """Roles that are given, or read from a column's name, in the order of the columns."""
     absent = [name for name in given if name not in names]
     if not learning:  # a graph to be predicted needs no labels
         absent = [name for name in absent if given[name] == "id"]

@@ -24,7 +24,7 @@ from lgdgcn.explorer.nodes import (
 )
 from lgdgcn.explorer.page import encoded
 from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
-from lgdgcn.metrics.routing import routing_warning, told_of_training
+from lgdgcn.metrics.routing import routing_warning, warnings_of_training
 from lgdgcn.models import MODELS
 from lgdgcn.reasons.explanation import ONE_SEED, Explanation
 from lgdgcn.train.trained import TrainedModel
@@ -115,7 +115,7 @@ def payload(
         "curves": training_curves(log),
         "measures": list(measures),
         "scores": dict(scores or {}),
-        "warnings": [_short(warning) for warning in told_of_training(warnings)],
+        "warnings": [_short(warning) for warning in warnings_of_training(warnings)],
     }
 
 

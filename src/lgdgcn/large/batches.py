@@ -114,7 +114,7 @@ class Sampled(NamedTuple):
         return self._each(lambda t: t.pin_memory() if t.layout == torch.strided else t)
 
     def to(self, device: torch.device, dtype: torch.dtype) -> "Sampled":
-        """The same on a device, without waiting for it; its numbers in another type."""
+        """The same on a device, without synchronising; its numbers in another type."""
 
         def move(tensor: Tensor) -> Tensor:
             own = dtype if tensor.is_floating_point() else tensor.dtype

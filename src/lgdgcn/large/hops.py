@@ -87,7 +87,7 @@ def hop_table(
         shares: Weights of the hops ``[K + 1]``, if only their sum is wanted.
         folder: Where the matrices are written; in memory if ``None``. The files have no name, so
             they are gone when the table is.
-        advance: Told how many rows are done.
+        advance: Called with how many rows are done.
     """
     size = (graph.num_nodes, graph.num_features)
     cuts = row_ranges(graph.row_ptr.numpy(), graph.num_features)

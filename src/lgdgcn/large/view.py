@@ -23,7 +23,7 @@ from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["GraphView"]
 
-_DRAWN = 100_000  # edges whose factors say whether edges are told apart
+_DRAWN = 100_000  # edges whose factors say whether factors differ between edges
 _LINKED = 20_000  # nodes by which factors are described
 _OF_NODES = ("y", "train_mask", "val_mask", "test_mask", "y_factor")
 _OF_EDGES = ("edge_weight", "edge_type")

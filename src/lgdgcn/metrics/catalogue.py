@@ -52,7 +52,7 @@ MEASURES = {
     ),
     "dci_completeness": Measure(
         "DCI completeness", "higher",
-        "Whether each factor is told by one unit only, by linear probes on held-out nodes.",
+        "Whether one unit alone says each factor, by linear probes on held-out nodes.",
     ),
     "dci_informativeness": Measure(
         "DCI informativeness", "higher",

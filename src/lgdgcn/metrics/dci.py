@@ -18,7 +18,7 @@ __all__ = [
 
 
 class BlockProbes(NamedTuple):
-    """Held-out predictions of every factor from every unit, and what luck would give.
+    """Held-out predictions of every factor from every unit, and what chance would give.
 
     Attributes:
         predicted: Classes. Shape ``[M, F, N]``.

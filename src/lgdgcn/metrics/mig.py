@@ -41,9 +41,9 @@ def information_draws(blocks: BlockProbes, counts: Array) -> Array:
             cells = truth * classes + blocks.predicted[unit, factor]
             one_hot = csr_array((np.ones(nodes), cells, np.arange(nodes + 1)), (nodes, classes**2))
             tables = (one_hot.T @ counts.T).T.reshape(-1, classes, classes)
-            luck = expected_mutual_information(_whole(tables[0]), nodes)
-            room = entropy(tables.sum(-1)) - luck
-            found = np.maximum(mutual_information(tables) - luck, 0)
+            by_chance = expected_mutual_information(_whole(tables[0]), nodes)
+            room = entropy(tables.sum(-1)) - by_chance
+            found = np.maximum(mutual_information(tables) - by_chance, 0)
             shares[:, unit, factor] = np.where(room > 0, found / np.where(room > 0, room, 1), 0)
     return shares
 

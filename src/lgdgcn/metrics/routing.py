@@ -11,7 +11,7 @@ from lgdgcn.models import NodeOutput
 from lgdgcn.train.checks import usage_warning
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["factor_warnings", "routing_warning", "told_of_training"]
+__all__ = ["factor_warnings", "routing_warning", "warnings_of_training"]
 
 _ROUTING = "routing entropy is"  # begins the one sentence
 _ONE_FACTOR = "one factor is the likeliest of"  # and this the other
@@ -33,7 +33,7 @@ def routing_warning(edge_factors: Tensor | None, settings: Settings) -> str | No
         settings: Of the training.
 
     Returns:
-        The sentence; ``None`` where edges are told apart, or where there is nothing to route.
+        The sentence; ``None`` where edges differ in their factors, or nothing is routed.
 
     Example:
         >>> import torch
@@ -81,6 +81,6 @@ def factor_warnings(trained: TrainedModel, output: NodeOutput) -> list[str]:
     return [warning for warning in both if warning]
 
 
-def told_of_training(warnings: Sequence[str]) -> list[str]:
+def warnings_of_training(warnings: Sequence[str]) -> list[str]:
     """What a finished run said of its training; the routing of a graph is looked at anew."""
     return [warning for warning in warnings if not warning.startswith((_ROUTING, _ONE_FACTOR))]

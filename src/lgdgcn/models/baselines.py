@@ -43,7 +43,7 @@ def with_loops(edge_index: Tensor, num_nodes: int) -> Tensor:
 
 
 def one_hop(self: Any, edge_index: Propagator, x: Tensor, edge_weight: None = None) -> Tensor:
-    """The ``propagate`` of a torch_geometric layer that is told a :class:`Propagator`.
+    """The ``propagate`` of a torch_geometric layer that is given a :class:`Propagator`.
 
     The layer's own writes down a message for every edge, which would take most of a step.
     """
@@ -98,7 +98,7 @@ class Stack(NodeModel):
         return x
 
     def graph(self, edge_index: Tensor, x: Tensor) -> tuple[Any, ...]:
-        """What a layer is told of the graph."""
+        """What a layer is given of the graph."""
         return (normalized_adjacency(edge_index, x.size(0)),)
 
 

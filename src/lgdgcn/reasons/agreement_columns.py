@@ -2,7 +2,7 @@
 
 An agreement is a number that is larger where two nodes have more in common: a value they share
 counts by how rare it is, numbers and dates by how near their ranks are, texts by the rare words
-that both have. What it means is told by chance alone: its *level* says how few of the pairs drawn
+that both have. Chance alone says what it means: its *level* says how few of the pairs drawn
 at random, nodes by their degrees, agree as much.
 """
 

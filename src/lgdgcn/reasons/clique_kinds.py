@@ -1,4 +1,4 @@
-r"""Kinds of cliques, told apart by how many cliques of a kind a node is in and by their sizes.
+r"""Kinds of cliques, distinguished by how many cliques of a kind a node is in and by their sizes.
 
 A film has one director but three actors: cliques of directors do not overlap, those of actors do.
 Every clique c has a kind :math:`z_c`. With :math:`n_{ik}` the cliques of kind k that node i is in,
@@ -27,7 +27,7 @@ from lgdgcn.reasons.line_graph import leading_vectors
 
 __all__ = ["CliqueKinds", "find_kinds", "memberships_log_likelihood"]
 
-MOST = 8  # cliques of a kind at a node that are told apart
+MOST = 8  # cliques of a kind at a node that are distinguished
 SIZES = 16  # classes of sizes, two for each doubling
 STEPS = 5000
 HOT = 2.0  # temperature at the start; it ends at 1, the model's own probability

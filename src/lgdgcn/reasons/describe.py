@@ -11,7 +11,7 @@ from lgdgcn.reasons.traits import NodeTraits
 
 __all__ = ["LARGEST_Q", "Description", "EnrichedTrait", "describe_reasons"]
 
-LARGEST_Q = 0.05  # of a trait that is told: of those told, about one in twenty is by chance
+LARGEST_Q = 0.05  # of a trait that is named: of those named, about one in twenty is by chance
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How well the types of edges are told: of single types by accuracy, of several by their ranking.
+"""How well types of edges are predicted: single ones by accuracy, several by their ranking.
 
 A method gives every pair a score for each of K types, or of K clusters without names. Scores are
 compared with the known types of P pairs, 0/1 ``[P, T]``. Clusters are matched to types one to one
@@ -106,7 +106,7 @@ def single_types(types: Array) -> Array:
 
 
 def accuracy(guess: Array, true: Array, *, named: bool) -> float:
-    """Share of pairs whose type is told; clusters are matched to types first.
+    """Share of pairs whose type is right; clusters are matched to types first.
 
     Example:
         >>> accuracy(np.array([1, 1, 0]), np.array([0, 0, 0]), named=True)
@@ -122,7 +122,7 @@ def accuracy(guess: Array, true: Array, *, named: bool) -> float:
 
 
 def balanced_accuracy(guess: Array, true: Array, *, named: bool) -> float:
-    """Mean over the types that occur of the share of their pairs that is told.
+    """Mean over the types that occur of the share of their pairs that is right.
 
     Example:
         >>> balanced_accuracy(np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1]), named=True)

@@ -113,7 +113,7 @@ class Image:
 
     @property
     def shown_size(self) -> tuple[int, int]:
-        """Width and height at two thirds of the pixels: sharp, and text of one size in all."""
+        """Width and height at two thirds of the pixels: fine lines, and text of one size in all."""
         width, height = struct.unpack(">2I", self.path.read_bytes()[16:24])
         return round(width / 1.5), round(height / 1.5)
 

@@ -89,7 +89,7 @@ def together(*checks: Check) -> Check:
 def judge(apart: Difference, picked: int = 1, rivals: int = 1) -> Outcome:
     """Decide whether a difference is positive.
 
-    Picking the best of several by the scores that are tested favours one side by luck; that side
+    Picking the best of several by the scores that are tested favours one side by chance; that side
     has to pass a stricter test.
 
     Args:

@@ -1,4 +1,4 @@
-"""How well the types of edges are told, by every method and with every level of help.
+"""How well the types of edges are predicted, by every method and with every level of help.
 
 Five seeds each; a seed draws which types are shown and starts the method. What is finished is in
 ``edges/GRAPH.LEVEL.METHOD.json`` and is not run again, unless the graph or its types have changed.

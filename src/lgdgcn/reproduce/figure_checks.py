@@ -15,7 +15,7 @@ from lgdgcn.reproduce.statistics import Difference, Mean, contrast, difference, 
 __all__ = ["best_around", "more_in_blocks", "rises_then_falls", "stable_then_falls"]
 
 STABLE = 1.0  # points between the best and the worst of what counts as the same
-SAME_RATIO = 1.1  # ratios of single runs closer than this are not told apart
+SAME_RATIO = 1.1  # ratios of single runs closer than this are not distinguished
 
 
 class CurvePoint(NamedTuple):

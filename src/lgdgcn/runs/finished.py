@@ -29,12 +29,12 @@ __all__ = [
     "kept_seed",
     "lost_to",
     "open_run",
-    "told_before",
+    "without_training_notes",
 ]
 
 
 @contextmanager
-def told_before() -> Iterator[None]:
+def without_training_notes() -> Iterator[None]:
     """Read a run's own graph without a word on how: its training has said all that."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LGDNote)
@@ -105,7 +105,7 @@ class FinishedRun:
     def data(self) -> Data:
         """The run's own graph, with the split that the model was trained on."""
         seed = self.best_run["seed"] if self.source.varies_with_seed else 0
-        with told_before():
+        with without_training_notes():
             data = self.source.load(seed, encoding=self.trained.encoding)
         self.check_same(data)
         return data

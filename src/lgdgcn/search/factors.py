@@ -252,7 +252,7 @@ def _edge_loss(trained: Result, blocks: Sequence[Tensor]) -> Tensor:
 
 
 def _in_blocks(held: Tensor) -> list[Tensor]:
-    """Deal held-out edges into blocks of about one size, both directions into the same one."""
+    """Cut held-out edges into blocks of about one size, both directions into the same one."""
     one_way = held[:, : held.size(1) // 2]
     parts = one_way.tensor_split(min(BLOCKS, one_way.size(1)), 1)
     return [torch.cat([part, part.flip(0)], 1) for part in parts]

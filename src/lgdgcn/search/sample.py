@@ -95,7 +95,7 @@ def repeated_splits(graph: Data, seed: int = 0) -> list[Data]:
     """Return a graph with its own split and, where it has few validation nodes, with others.
 
     There are as many as make :data:`FEW` validation nodes together, at most :data:`MOST_SPLITS` and
-    no more than :data:`WHOLE` nodes in all. The others deal the training and validation nodes
+    no more than :data:`WHOLE` nodes in all. The others part the training and validation nodes
     anew, of every class as many to each as in the graph's own split. No test node is among them.
 
     Args:

@@ -65,7 +65,7 @@ def train_finalists(
 ) -> list[Finalist]:
     """Train the best trials again on fresh seeds; the first of the result is the winner.
 
-    The best of many noisy scores is partly luck; scores of fresh seeds are not. Those of a trial
+    The best of many noisy scores is partly chance; scores of fresh seeds are not. Those of a trial
     are kept in the study as soon as all its seeds are finished, and are not trained again when it
     is resumed.
 

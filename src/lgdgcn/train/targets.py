@@ -63,7 +63,7 @@ class Targets(NamedTuple):
         return self._replace(weight=self.weight * torch.take_along_dim(weights, self.y, 1))
 
     def to(self, device: torch.device) -> "Targets":
-        """The same on a device, without waiting for it."""
+        """The same on a device, without synchronising."""
         nodes, y, weight = (part.to(device, non_blocking=True) for part in self[:3])
         positive = self.positive_weight
         return Targets(nodes, y, weight, None if positive is None else positive.to(device))

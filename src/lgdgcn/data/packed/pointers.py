@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 class RowPointers:
-    """Writes where the edges of each node begin, told of the sources in ascending order."""
+    """Writes where the edges of each node begin, given the sources in ascending order."""
 
     def __init__(self, array: ArrayWriter) -> None:
         self.array, self.node, self.edges = array, 0, 0

@@ -243,7 +243,7 @@ def _resident() -> int:
 
 
 class _NotPlainError(InputError):
-    """The engine does not understand a file as it was told to."""
+    """The engine does not understand a file as its options say."""
 
 
 def _short(error: Exception) -> str:

@@ -1,4 +1,4 @@
-// Colours: Okabe-Ito, told apart by colour-blind readers; more of them get further shades.
+// Colours: Okabe-Ito, distinct for colour-blind readers; more of them get further shades.
 
 const OKABE_ITO = [
   "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000",

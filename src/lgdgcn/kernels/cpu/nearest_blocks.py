@@ -164,11 +164,11 @@ def _order_points(points: Array, order: Array) -> None:
     bits = column.view(np.int32)
     sums = np.empty((2, width), points.dtype)
     counts, ends = np.empty(_BUCKETS, np.int64), np.empty((2, _BUCKETS), np.float32)
-    waiting = np.empty((_DEEPEST, 2), np.int64)  # a stack of ranges that are still to be cut
-    waiting[0, 0], waiting[0, 1], count = 0, size, 1
+    stack = np.empty((_DEEPEST, 2), np.int64)  # a stack of ranges that are still to be cut
+    stack[0, 0], stack[0, 1], count = 0, size, 1
     while count > 0:
         count -= 1
-        low, high = waiting[count, 0], waiting[count, 1]
+        low, high = stack[count, 0], stack[count, 1]
         if high - low <= LANES:
             continue
         # values of the widest coordinate, as float32: they only guide the order
@@ -187,8 +187,8 @@ def _order_points(points: Array, order: Array) -> None:
         _partition(keys[low:high], cut)
         for i in range(low, high):
             order[i] = keys[i] & 0xFFFFFFFF
-        waiting[count, 0], waiting[count, 1] = low, low + cut
-        waiting[count + 1, 0], waiting[count + 1, 1] = low + cut, high
+        stack[count, 0], stack[count, 1] = low, low + cut
+        stack[count + 1, 0], stack[count + 1, 1] = low + cut, high
         count += 2
 
 

@@ -61,11 +61,11 @@ def in_parallel(work: Callable[..., None], cuts: Sequence[int], *arguments: Any)
     if count == 1 or len(ranges) <= 1:
         work(cuts[0], cuts[-1], *arguments)
         return
-    waiting: Iterator[tuple[int, int]] = iter(ranges)  # shared: whoever is free takes the next
+    ranges_left: Iterator[tuple[int, int]] = iter(ranges)  # shared: whoever is free takes the next
     done: SimpleQueue[BaseException | None] = SimpleQueue()
 
     def take() -> None:
-        for low, high in waiting:
+        for low, high in ranges_left:
             try:
                 work(low, high, *arguments)
                 done.put(None)

@@ -1,4 +1,4 @@
-"""GPU backend: Triton kernels for float32, bitwise repeatable, never waiting for the host.
+"""GPU backend: Triton kernels for float32, bitwise repeatable, never synchronised with the host.
 
 With `TRITON_INTERPRET=1` the same kernels run on CPU tensors, which is slow and meant for tests.
 

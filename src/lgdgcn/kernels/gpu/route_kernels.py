@@ -218,7 +218,7 @@ def streamed_forward(
                 at = tl.load(order + entry, in_row, 0).to(tl.int64) * M + m
                 tl.store(probability + at, tl.reshape(p, (K * G, MP)), in_row & (m < M))
         c = own + sum_edges(total, SPREAD)  # the sum of all groups, in every group
-        # 3. step is no constant here, so the last one is told apart when running
+        # 3. step is no constant here, so the last one is distinguished when running
         if NORMALIZE:
             c *= inverse_length(c)
         else:

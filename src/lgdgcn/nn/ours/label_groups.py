@@ -46,7 +46,7 @@ def number_of_groups(y: Tensor, most: int) -> int:
 
 
 def label_groups(y: Tensor, groups: int) -> Tensor:
-    """Deal labels into groups in which they meet as rarely as possible.
+    """Distribute labels over groups in which they meet as rarely as possible.
 
     A node has one class per factor, so two labels of one factor never meet. Labels that meet less
     often than half of what chance would give attract each other, others repel; the groups of
