@@ -110,12 +110,12 @@ def fit_types(structure: Structure, types: Array, seed: int = 0) -> TypeModel:
     with long_work("learning the types of edges", "steps") as advance:
         fold = fold_of_each(target, EVIDENCE_FOLDS if few else 2, seed)
         known = evidence.out_of_fold(types, shown, fold)
-        told = evidence.columns(types)
-        inputs = _Inputs(structure, shown, known, told)
+        by_types = evidence.columns(types)
+        inputs = _Inputs(structure, shown, known, by_types)
         advance(1, 1 / (2 + len(learners)))
         fold = fold_of_each(target, FOLDS if few else 2, seed + 1)
         names, found = ["evidence", "walk"], [_sum_evidence(inputs, target, fold, usual)]
-        found.append((_walk(told, usual), _walk(known, usual)))
+        found.append((_walk(by_types, usual), _walk(known, usual)))
         weights = [1.0, 2.0]
         for name, learner in learners.items():
             advance(len(names), len(names) / (2 + len(learners)))
@@ -142,13 +142,13 @@ class _Inputs:
         structure: What the graph says.
         shown: The edges whose types are shown ``[S]``.
         known: What the types of other folds say of them ``[S, K, T]``.
-        told: What all shown types say of all edges ``[E, K, T]``.
+        by_types: What all shown types say of all edges ``[E, K, T]``.
     """
 
     structure: Structure
     shown: Array
     known: Array
-    told: Array
+    by_types: Array
 
     def of_shown(self, learner: Learner) -> Array:
         """Columns of the shown edges ``[S, F]``."""
@@ -156,9 +156,9 @@ class _Inputs:
 
     def of_all(self, learner: Learner) -> Iterator[Array]:
         """Columns of all edges, a block at a time ``[<= BLOCK, F]``."""
-        for start in range(0, len(self.told), BLOCK):
+        for start in range(0, len(self.by_types), BLOCK):
             rows = slice(start, start + BLOCK)
-            yield self._columns(learner, rows, self.told[rows])
+            yield self._columns(learner, rows, self.by_types[rows])
 
     def _columns(self, learner: Learner, rows: Any, evidence: Array) -> Array:
         parts = [self.structure.local[rows]]
@@ -210,7 +210,7 @@ def _sum_evidence(inputs: _Inputs, target: Array, fold: Array, usual: Array) -> 
     for out in (fold == one for one in np.unique(fold)):
         fitted = _fit_sum(inputs.known[~out], target[~out], prior, start)
         out_of_fold[out] = _sum(inputs.known[out], *fitted)
-    return _sum(inputs.told, *_fit_sum(inputs.known, target, prior, start)), out_of_fold
+    return _sum(inputs.by_types, *_fit_sum(inputs.known, target, prior, start)), out_of_fold
 
 
 def _walk(evidence: Array, usual: Array) -> Array:
