@@ -217,6 +217,19 @@ def test_a_training_goes_on_where_the_race_ended(graph, short):
     assert (begun.scores, begun.epochs) == (anew.scores, anew.epochs)
 
 
+def test_a_gpu_leaves_out_the_first_rung(graph, short, monkeypatch):
+    real = module.race
+
+    def on_the_cpu(tried, splits, rungs, keep, device, **options):
+        assert (rungs, device.type) == ((8, 12), "cuda")
+        return real(tried, splits, rungs, keep, CPU, **options)
+
+    monkeypatch.setattr(module, "race", on_the_cpu)
+    tried = [Candidate("mlp", one) for one in (USELESS, GOOD)]
+    choice = module.choose(tried, graph, torch.device("cuda"))
+    assert (choice.best.settings, choice.state.epoch) == (GOOD, 12)
+
+
 def test_families_are_ranked_and_one_with_factors_stays_to_the_end(graph, short):
     ours = resolve(preset("", "lgdgcn"), {"lr": 1e-9, "variant": "ours"})
     tried = [Candidate("lgdgcn", ours), Candidate("gcn", USELESS), Candidate("gat", USELESS)]

@@ -215,9 +215,11 @@ def choose(
 
     def raced(some: Sequence[Candidate]) -> Outcome:
         left = None if seconds is None else end - time.monotonic()
-        planned = _planned(len(some)) * len(splits)
+        # a GPU takes longer to begin with a model again than to train it for the first rung
+        rungs = RUNGS[1:] if device.type == "cuda" else RUNGS
+        planned = _planned(len(some), rungs) * len(splits)
         with followed("trying settings", planned, stop) as follow:
-            return race(some, splits, RUNGS, _keep, device, on_epoch=follow, seconds=left)
+            return race(some, splits, rungs, _keep, device, on_epoch=follow, seconds=left)
 
     outcome = raced(tried)
     asked = dict(zip(outcome.standings, usable, strict=True))
@@ -272,10 +274,10 @@ def _untried(candidates: Sequence[Candidate]) -> tuple[Ranked, ...]:
     return tuple(Ranked(family[0], tried=len(family)) for family in families.values())
 
 
-def _planned(candidates: int) -> int:
+def _planned(candidates: int, rungs: Sequence[int]) -> int:
     """How many epochs a race of so many candidates has, on one split, if none stops early."""
     epochs, before = 0, 0
-    for rung in RUNGS:
+    for rung in rungs:
         epochs += (rung - before) * candidates
         candidates, before = min(candidates, KEPT.get(rung, 1)), rung
     return epochs
