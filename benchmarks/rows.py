@@ -114,7 +114,13 @@ def _lgdgcn(data: Data, settings: Settings, members: int, record: bool) -> Step:
         trainer.population.epoch += 1
         return total
 
-    runner = CudaGraphRunner(one_step, record)
+    def by_itself() -> int:
+        one_step()
+        return 1
+
+    if not record:
+        return by_itself
+    runner = CudaGraphRunner(one_step)
     return lambda: len(runner.run())
 
 

@@ -210,11 +210,16 @@ def test_resumed_it_is_the_same_to_the_bit_alone_and_beside_others(case):
 class Repeated:
     """Runs the program a few times at once, without what an evaluation could carry over."""
 
-    def __init__(self, function, capture):
-        self.program, self.capture = function, True
+    def __init__(self, function):
+        self.program = function
 
     def run(self, most=None):
         return [self.program() for _ in range(4 if most is None else min(4, most))]
+
+
+def as_on_a_gpu(monkeypatch):
+    monkeypatch.setattr("lgdgcn.train.loader.is_recordable", lambda x: True)
+    monkeypatch.setattr("lgdgcn.train.trainer.CudaGraphRunner", Repeated)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -224,7 +229,7 @@ def test_epochs_beyond_a_members_end_leave_no_trace(monkeypatch, case):
     members = members_of(case)
     members[2] = replace(members[2], settings=replace(members[2].settings, patience=1))
     alone = [trained(data, [member], model) for member in members]
-    monkeypatch.setattr("lgdgcn.train.trainer.CudaGraphRunner", Repeated)
+    as_on_a_gpu(monkeypatch)
     trainer, reports = trained(data, members, model)
     for index, (single, (expected,)) in enumerate(alone):
         assert_same_metrics(reports[index], expected)

@@ -11,7 +11,7 @@ from lgdgcn.errors import CheckpointError, InputError
 from lgdgcn.train.population import TrainState
 from models.toy import toy_graph
 from train.single import Member, part, trainer_of
-from train.test_equivalence import MEMBERS, Repeated, assert_as_alone, close, trained
+from train.test_equivalence import MEMBERS, as_on_a_gpu, assert_as_alone, close, trained
 
 pytestmark = pytest.mark.usefixtures("general_position")
 
@@ -106,7 +106,7 @@ def test_retired_members_stay_as_they_were_and_hold_nobody_up(model):
 
 @pytest.mark.parametrize("model", ["lgdgcn", "gcn"])
 def test_divergence_between_two_looks_is_reported_once(monkeypatch, model):
-    monkeypatch.setattr("lgdgcn.train.trainer.CudaGraphRunner", Repeated)
+    as_on_a_gpu(monkeypatch)
     data = graph_of()
     trainer = trainer_of(data, members_of(epochs=6, patience=9), model)
     real = trainer.population.optimizer.step

@@ -13,7 +13,7 @@ _REPLAYS = 10  # epochs between two reads of the host
 
 
 class CudaGraphRunner:
-    """Runs a function of tensors; on a GPU as a CUDA graph.
+    """Runs a function of tensors as a CUDA graph.
 
     The first run is an ordinary one, which compiles kernels and fills caches. Then the function
     is recorded, and replayed a few times for every read of the host: launching the hundreds of
@@ -22,19 +22,17 @@ class CudaGraphRunner:
     Args:
         function: Changes tensors in place and returns a row of numbers; the shapes and addresses
             of all tensors must stay the same.
-        capture: Whether to record; if not, every run is an ordinary one.
     """
 
-    def __init__(self, function: Callable[[], Tensor], capture: bool) -> None:
+    def __init__(self, function: Callable[[], Tensor]) -> None:
         self.function = function
-        self.capture = capture
         self._graph: torch.cuda.CUDAGraph | None = None
         self._is_warm = False
         self._row: Tensor | None = None
 
     def run(self, most: int | None = None) -> list[Tensor]:
         """Run the function once, or replay it a few times; returns each run's row on the CPU."""
-        if not self.capture or not self._is_warm:
+        if not self._is_warm:
             self._is_warm = True
             return [self.function().cpu()]
         if self._graph is None:

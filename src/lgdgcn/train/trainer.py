@@ -91,7 +91,10 @@ class Trainer:
     def epoch(self) -> list[Epoch]:
         """Train all unfinished members for one epoch (several on a GPU), and report each."""
         start = time.perf_counter()
-        host_reads = self._runner.run(self._epochs_to_refresh())
+        if self._runner is None:
+            host_reads = [self._epoch().cpu()]
+        else:
+            host_reads = self._runner.run(self._epochs_to_refresh())
         seconds = (time.perf_counter() - start) / (len(host_reads) * len(self.indices))
         reports = [report for rows in host_reads for report in self._reports(rows, seconds)]
         self._refresh()
@@ -271,7 +274,7 @@ class Trainer:
         self._is_random = self.population.has_dropout or self.network.is_random_from_start
         self._is_first_epoch = any(state.epoch == 0 for state in states)
         self._columns = []
-        self._runner = CudaGraphRunner(self._epoch, self.loader.is_recorded)
+        self._runner = CudaGraphRunner(self._epoch) if self.loader.is_recorded else None
 
     def _release_finished(self) -> None:
         """Drop finished members; on a GPU only if they are many, for that means recording anew."""
