@@ -31,12 +31,17 @@ def prepared(
     if scaling is None:
         scaling = fit_scaling(settings.feature_scaling, data.x, data.train_mask)
     x = sparse_if_mostly_zero(scaling(data.x))
-    result = data.clone()
+    result = copy(data)
     result.x = x if dtype is None else x.to(dtype)
     result.scaling = scaling
-    result = result.to(device)
+    result = _moved(result, device)
     attach_edge_weights(result)
     return result
+
+
+def _moved(data: Data, device: torch.device) -> Data:
+    """Bring the tensors of a graph to a device; names and texts, which can be many, stay."""
+    return data.to(device, *(key for key, value in data if isinstance(value, Tensor)))
 
 
 def attach_edge_weights(graph: Data) -> None:
@@ -61,7 +66,7 @@ def prepared_alike(graphs: Sequence[Data], settings: Settings, device: torch.dev
         if id(graph) not in ready:
             other = copy(graph)
             other.x, other.edge_index, other.scaling = first.x, first.edge_index, first.scaling
-            ready[id(graph)] = other.to(device)
+            ready[id(graph)] = _moved(other, device)
     return [ready[id(graph)] for graph in graphs]
 
 
