@@ -41,18 +41,22 @@ def test_reasons_are_the_columns_that_explain_and_no_others() -> None:
     order = [0, found.names.index("same city"), found.names.index("same hobby")]
     sure = found.probability.max(1) > 0.8
     right = found.probability[:, order].argmax(1) == true
-    assert sure.mean() > 0.5 and right[sure].mean() > 0.9
+    assert sure.mean() > 0.5
+    assert right[sure].mean() > 0.9
     city = next(column for column in found.columns if column.name == "city")
-    assert city.share[order[1]] > 0.9 and city.share[order[2]] < 0.25 and city.chance < 0.15
+    assert city.share[order[1]] > 0.9
+    assert city.share[order[2]] < 0.25
+    assert city.chance < 0.15
     assert np.allclose(found.probability.sum(1), 1)
 
 
 def test_columns_that_say_nothing_give_no_reason() -> None:
-    pairs, columns, _ = two_columns()
+    _pairs, columns, _ = two_columns()
     draws = np.random.default_rng(1)
     ends = np.sort(draws.integers(0, NODES, (2, 1500)), axis=0)
     found = agreement_of(Edges.of(ends, NODES), columns)
-    assert found.names == ["chance"] and (found.chance == 1).all()
+    assert found.names == ["chance"]
+    assert (found.chance == 1).all()
 
 
 @pytest.mark.parametrize(

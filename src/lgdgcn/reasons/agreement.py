@@ -65,8 +65,8 @@ class Agreement:
     """Reasons of the edges of a graph, chance first.
 
     Attributes:
-        probability: Of chance and of each reason; the edges once, as :class:`~lgdgcn.reasons.Edges` orders them
-            ``[P, 1 + R]``.
+        probability: Of chance and of each reason; edges in the order of
+            :class:`~lgdgcn.reasons.Edges` ``[P, 1 + R]``.
         names: "chance", and what the ends of a reason's edges have in common.
         columns: How much they agree in every column.
         ratio: Log likelihood ratio of each edge to chance ``[P]``.
