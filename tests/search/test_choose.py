@@ -270,7 +270,7 @@ def test_ties_within_noise(graph, rows, expected):
     standings = [standing(*row) for row in rows]
     asked = {one: one.candidate for one in standings}
     outcome = Outcome(standings, False)
-    chosen, *_ = module._ranking(outcome, [Split(graph, 0)], asked, goes_on=True)
+    chosen, *_ = module._ranking(outcome, [Split(graph, 0)], asked)
     assert chosen.candidate is standings[expected].candidate
 
 

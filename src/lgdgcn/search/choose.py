@@ -223,24 +223,23 @@ def choose(
 
     outcome = raced(tried)
     asked = dict(zip(outcome.standings, usable, strict=True))
-    ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
     more = (budget or 0) - len(candidates)
     if more > 0 and not outcome.early:
         from lgdgcn.search.tuning import search_on  # with Optuna, which is slow to import
 
-        best, is_set = ranking[0].candidate, data.y.dim() == 2
-        options: dict[str, Any] = {"multi_label": is_set, "fixed": fixed, "seed": seed}
-        trials = search_on(best, raced, more, **options)
-        usual: dict[str, Any] = {
-            "metric": best.settings.metric,
-            "batch_size": best.settings.batch_size,
-        }
+        best = next(_ranking(outcome, splits, asked)).candidate
+        multi_label, usual = (
+            data.y.dim() == 2,
+            {name: getattr(best.settings, name) for name in alike},
+        )
+        trials = search_on(best, raced, more, multi_label=multi_label, fixed=fixed, seed=seed)
         for one in trials.standings:
-            settings = replace(one.candidate.settings, **usual)
-            asked[one] = Candidate(best.model, settings)
+            asked[one] = Candidate(best.model, replace(one.candidate.settings, **usual))
         outcome = Outcome(outcome.standings + trials.standings, trials.early)
-        ranking = tuple(_ranking(outcome, splits, asked, goes_on=not by_sample))
         about["searched"] = len(trials.standings)
+    ranking = tuple(_ranking(outcome, splits, asked))
+    if by_sample:  # a training on a part of the graph is not gone on with
+        ranking = tuple(replace(row, state=None, log=()) for row in ranking)
     sample = 0 if graph is data else int(graph.num_nodes or 0)
     about["untried"] = len(asked) - sum(row.tried for row in ranking)
     return Choice(ranking, metric, len(splits), sample, outcome.early, **about)
@@ -308,11 +307,7 @@ def _rank(one: Standing) -> tuple[float, float]:
 
 
 def _ranking(
-    outcome: Outcome,
-    splits: Sequence[Split],
-    asked: dict[Standing, Candidate],
-    *,
-    goes_on: bool,
+    outcome: Outcome, splits: Sequence[Split], asked: dict[Standing, Candidate]
 ) -> Iterator[Ranked]:
     """The best of every family, the chosen one first."""
     finalists = [one for one in outcome.standings if one.score is not None]
@@ -327,13 +322,10 @@ def _ranking(
     rows = []
     for family in families.values():
         best = _best_of_family(family, judged)
+        noise = 0.0 if best.score is None else _noise(best.scores, judged)
         tried = sum(bool(one.scores or one.failure) for one in family)
-        row = Ranked(asked[best], best.score, 0.0, best.epochs, tried)
-        if best.score is not None:
-            row = replace(row, noise=_noise(best.scores, judged))
-        if goes_on and best.state is not None:
-            row = replace(row, state=best.state, log=tuple(best.log))
-        rows.append(row)
+        log = tuple(best.log)
+        rows.append(Ranked(asked[best], best.score, noise, best.epochs, tried, best.state, log))
     rows.sort(key=lambda row: -math.inf if row.score is None else row.score, reverse=True)
     most = max(one.rungs for one in finalists)
     in_the_end = {asked[one].model for one in finalists if one.rungs == most}
