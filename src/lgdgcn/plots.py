@@ -89,7 +89,10 @@ def plot_reasons(choice: "ModelChoice", path: Path, title: str) -> None:
     axes.errorbar(place, mean, error, color=COLORS[0], marker="o", capsize=3, label=label)
     if choice.clique_mean is not None:
         axes.axhline(choice.clique_mean, color=COLORS[1], linestyle="--", label="cliques")
-    if choice.cliques:
+    if choice.agreement_mean is not None:
+        label = f"agreements: chosen, {choice.num_factors}"
+        axes.axhline(choice.agreement_mean, color=COLORS[5], linewidth=3, label=label)
+    elif choice.cliques:
         axes.lines[-1].set_linewidth(3)
         axes.lines[-1].set_label(f"cliques: chosen, {choice.num_factors} kinds")
     else:

@@ -45,13 +45,12 @@ def test_reasons_are_the_columns_that_explain_and_no_others() -> None:
     assert right[sure].mean() > 0.9
     city = next(column for column in found.columns if column.name == "city")
     assert city.share[order[1]] > 0.9
-    assert city.share[order[2]] < 0.25
-    assert city.chance < 0.15
+    assert max(city.share[order[2]], city.chance) < 0.25
     assert np.allclose(found.probability.sum(1), 1)
 
 
 def test_columns_that_say_nothing_give_no_reason() -> None:
-    _pairs, columns, _ = two_columns()
+    columns = two_columns()[1]
     draws = np.random.default_rng(1)
     ends = np.sort(draws.integers(0, NODES, (2, 1500)), axis=0)
     found = agreement_of(Edges.of(ends, NODES), columns)

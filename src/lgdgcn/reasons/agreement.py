@@ -8,7 +8,9 @@ together (:mod:`~lgdgcn.reasons.agreement_mixture`), every reason by its columns
 its edges alone.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from torch_geometric.data import Data
@@ -34,7 +36,7 @@ LEAST_SHARE = 0.02  # of the edges
 ALONGSIDE = 0.2  # of what its first feature says must another one say to belong to a reason
 STEPS = 8  # of EM between two looks at walks
 ROUNDS = 3
-WALKS = ("walks of 2", "walks of 3")
+GROUP = "near in the network"  # the name of a reason without a column
 NOTABLE = RARITY.index(0.1) + 1  # level from which a number or a text counts as alike
 
 
@@ -59,19 +61,23 @@ class ColumnAgreement:
     chance: float
     levels: Array
 
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for a file."""
+        plain = {"share": self.share.tolist(), "levels": self.levels.tolist()}
+        return {"name": self.name, "kind": self.kind, "chance": self.chance} | plain
+
 
 @dataclass(frozen=True)
 class Agreement:
     """Reasons of the edges of a graph, chance first.
 
     Attributes:
-        probability: Of chance and of each reason; edges in the order of
-            :class:`~lgdgcn.reasons.Edges` ``[P, 1 + R]``.
+        probability: Of chance and of each reason, a row for each undirected edge ``[E, 1 + R]``.
         names: "chance", and what the ends of a reason's edges have in common.
         columns: How much they agree in every column.
         ratio: Log likelihood ratio of each edge to chance ``[P]``.
         mixture: What was learnt.
-        edges_of_levels: Agreement above which a level begins, columns, then the walks of each
+        limits: Agreement above which a level begins, columns, then the walks of each
             reason ``[C + 2 R, LEVELS - 2]``.
     """
 
@@ -80,7 +86,7 @@ class Agreement:
     columns: list[ColumnAgreement]
     ratio: Array
     mixture: Mixture
-    edges_of_levels: Array
+    limits: Array
 
     @property
     def chance(self) -> Array:
@@ -88,16 +94,48 @@ class Agreement:
         result: Array = self.probability[:, 0]
         return result
 
+    @property
+    def rests_on_columns(self) -> bool:
+        """Whether a reason is more than a part of the network."""
+        return any(name != GROUP for name in self.names[1:])
+
+    def at(self, edges: Edges, columns: Sequence[NodeColumn], ends: Array) -> tuple[Array, Array]:
+        """Probability of each reason at other pairs of nodes, and log likelihood ratio to chance.
+
+        Args:
+            edges: The edges that the reasons are of.
+            columns: Of the nodes, as they were given.
+            ends: Pairs of nodes ``[2, n]``.
+
+        Returns:
+            ``[n, 1 + R]`` and ``[n]``.
+        """
+        used = {column.name for column in self.columns}
+        degree, size = edges.degree, len(self.columns)
+        agree = [c.prepared(degree).agreement(ends, degree) for c in columns if c.name in used]
+        fixed = [levels_of(*pair) for pair in zip(agree, self.limits[:size], strict=True)]
+        levels = []
+        for r, weight in enumerate(self.probability.T[1:]):
+            near = walk_closeness(edges, weight, ends)
+            limits = self.limits[size + 2 * r : size + 2 * r + 2]
+            walks = [levels_of(*pair) for pair in zip(near, limits, strict=True)]
+            levels.append([*fixed, *walks])
+        shape = len(self.names) - 1, size + 2, ends.shape[1]
+        return self.mixture.expect(np.array(levels, dtype=np.uint8).reshape(shape))
+
 
 class _Compared:
     """Edges and random pairs of a graph, compared in every column and by walks."""
 
-    def __init__(self, pairs: Edges, columns: list[NodeColumn], draws: np.random.Generator) -> None:
+    def __init__(
+        self, pairs: Edges, columns: Sequence[NodeColumn], draws: np.random.Generator
+    ) -> None:
         self.pairs, self.edges = pairs, len(pairs)
         random, without = _random_pairs(pairs, draws)
         self.ends = np.concatenate([pairs.ends, random], 1)
         self.without = np.concatenate([np.full((2, self.edges), -1), without], 1)
-        self.columns, found, edges = [], [], []
+        self.columns: list[NodeColumn] = []
+        found, edges = [], []
         for column in columns:
             agreement = column.prepared(pairs.degree).agreement(self.ends, pairs.degree)
             limits = level_edges(agreement[self.edges :])
@@ -142,7 +180,7 @@ def fit_agreement(
 
 
 def agreement_of(
-    pairs: Edges, columns: list[NodeColumn], *, num_reasons: int | None = None, seed: int = 0
+    pairs: Edges, columns: Sequence[NodeColumn], *, num_reasons: int | None = None, seed: int = 0
 ) -> Agreement:
     """The same of a graph's edges, once each, and the columns of its nodes."""
     compared = _Compared(pairs, columns, np.random.default_rng(seed))
@@ -250,7 +288,7 @@ def _described(
         )
     names = ["chance"]
     for feature in first:
-        names.append("near in the network")
+        names.append(GROUP)
         if feature < len(kinds):
             verb = {"category": "same", "words": "words of"}.get(kinds[feature], "near")
             names[-1] = f"{verb} {compared.columns[feature].name}"

@@ -1,12 +1,14 @@
 """Reasons of the edges of a graph: the one entry to this package."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from lgdgcn.errors import InputError
+from lgdgcn.reasons.agreement import agreement_of
+from lgdgcn.reasons.agreement_columns import NodeColumn
 from lgdgcn.reasons.clique_kinds import find_kinds
 from lgdgcn.reasons.cliques import cover_by_cliques
 from lgdgcn.reasons.consensus import fit_consensus
@@ -31,6 +33,7 @@ def fit_edges(
     shown: Any = None,
     type_names: Sequence[str] | None = None,
     num_factors: int | None = None,
+    columns: Sequence[NodeColumn] = (),
     structure: Structure | None = None,
     seed: int = 0,
 ) -> EdgeReasons:
@@ -45,6 +48,8 @@ def fit_edges(
             ``[E, T]``.
         type_names: Names of the T types.
         num_factors: Number of reasons without shown types; by default held-out edges decide.
+            Of agreements it is the largest, chance not counted.
+        columns: Of the nodes, in which the ends of edges may agree; used without shown types.
         structure: Of the same graph from :func:`~lgdgcn.reasons.structure.describe_edges`, so that
             fits to different shown types share it.
         seed: Of all random choices.
@@ -75,7 +80,11 @@ def fit_edges(
     elif type_names is not None:
         raise InputError("type_names are given, but no types are shown: give both or neither")
     if types is None:
-        choice = choose_model(pairs, num_factors=num_factors, classes=classes, seed=seed)
+        choice = choose_model(
+            pairs, num_factors=num_factors, classes=classes, columns=columns, seed=seed
+        )
+        if choice.agreement_mean is not None:
+            return _agreements(pairs, columns, choice, num_factors, seed)
         return _without_types(pairs, choice, classes if choice.use_classes else None, seed)
     names = [f"type {number + 1}" for number in range(types.shape[1])]
     if type_names is not None:
@@ -102,6 +111,26 @@ def fit_edges(
             "log_loss": model.log_loss,
             "weights": model.weights,
         },
+    )
+
+
+def _agreements(
+    pairs: Edges,
+    columns: Sequence[NodeColumn],
+    choice: ModelChoice,
+    num_factors: int | None,
+    seed: int,
+) -> EdgeReasons:
+    found = agreement_of(pairs, columns, num_reasons=num_factors, seed=seed)
+    choice = replace(choice, num_factors=len(found.names))
+    return EdgeReasons(
+        edges=pairs,
+        probability=found.probability,
+        names=found.names,
+        presence=found.probability,
+        unknown=found.chance > UNKNOWN,
+        usual=found.probability.mean(0),
+        about={"choice": asdict(choice), "columns": [one.as_dict() for one in found.columns]},
     )
 
 

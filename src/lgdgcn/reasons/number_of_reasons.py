@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from lgdgcn.reasons.activity import Activity
+from lgdgcn.reasons.agreement import agreement_of
+from lgdgcn.reasons.agreement_columns import NodeColumn
 from lgdgcn.reasons.clique_kinds import memberships_log_likelihood
 from lgdgcn.reasons.cliques import CliqueCover, cover_by_cliques
 from lgdgcn.reasons.consensus import fit_from_line_graph
@@ -17,6 +19,7 @@ from lgdgcn.reasons.paying_cliques import PayingCliques, description_length, fin
 __all__ = ["CANDIDATES", "ModelChoice", "choose_model", "fewest_within_one_error"]
 
 CANDIDATES = (1, 2, 3, 4, 6, 8, 12, 16, 24)
+RIVALS = (1, 4, 12, 24)  # activities that agreements are compared with
 SPLITS = 3
 MANY_PAIRS = 10_000  # from which a single split hides enough of them
 FEWEST_PAIRS = 20  # fewer say nothing when a part is hidden
@@ -38,6 +41,7 @@ class ModelChoice:
         clique_mean: The same of the clique cover, None where nothing was held out.
         kinds: How many of the reasons, the last ones, are kinds of cliques; the numbers and
             likelihoods of activities are then of the pairs outside them.
+        agreement_mean: The same of agreements, None where they are not the reasons.
     """
 
     cliques: bool
@@ -48,6 +52,7 @@ class ModelChoice:
     error: tuple[float, ...] = ()
     clique_mean: float | None = None
     kinds: int = 0
+    agreement_mean: float | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "ModelChoice":
@@ -60,6 +65,8 @@ class ModelChoice:
     @property
     def family(self) -> str:
         """What the reasons are, in words."""
+        if self.agreement_mean is not None:
+            return "agreements of nodes"
         if self.cliques:
             return "kinds of cliques"
         if self.kinds:
@@ -75,23 +82,28 @@ def choose_model(
     num_factors: int | None = None,
     classes: Array | None = None,
     candidates: Sequence[int] = CANDIDATES,
+    columns: Sequence[NodeColumn] = (),
     seed: int = 0,
 ) -> ModelChoice:
-    """Choose activities, kinds of cliques, or some of each.
+    """Choose agreements, activities, kinds of cliques, or some of the last two.
 
-    The number of activities has the best likelihood of hidden pairs among pairs that are not
-    linked. Common neighbours predict hidden pairs on nearly every graph, so cliques must also
-    describe the whole graph in fewer nats than as many activities do.
+    Agreements need columns of the nodes and must predict hidden pairs better than activities and
+    cliques do. The number of activities has the best likelihood of hidden pairs among pairs that
+    are not linked. Common neighbours predict hidden pairs on nearly every graph, so cliques must
+    also describe the whole graph in fewer nats than as many activities do.
 
     Args:
         pairs: The graph.
         num_factors: The number of reasons where it is known.
         classes: Class of each node, tried beside none ``[N]``.
         candidates: Numbers of reasons to try where it is not known.
+        columns: Of the nodes, in which the ends of edges may agree.
         seed: Of the pairs that are hidden.
     """
     if len(pairs) < FEWEST_PAIRS:
         return ModelChoice(False, num_factors or 1)
+    if columns and (choice := _choose_agreement(pairs, columns, num_factors, seed)) is not None:
+        return choice
     cover = cover_by_cliques(pairs)
     paying = find_paying(pairs, cover)
     apart = paying.inside.mean() >= LEAST_SHARE and not paying.are_predicted()
@@ -108,6 +120,35 @@ def choose_model(
     if shorter and choice.clique_mean is not None and choice.clique_mean > max(choice.mean):
         return replace(choice, cliques=True, num_factors=wanted, kinds=wanted)
     return choice
+
+
+def _choose_agreement(
+    pairs: Edges, columns: Sequence[NodeColumn], num_factors: int | None, seed: int
+) -> ModelChoice | None:
+    """Agreements if they have a column to rest on and predict hidden pairs best, else None."""
+    held = hold_out(pairs, 1000 * seed)
+    if not held.can_be_judged:
+        return None
+    found = agreement_of(held.rest, columns, num_reasons=num_factors, seed=seed)
+    if not found.rests_on_columns:
+        return None
+    mean = held.log_likelihood(found.at(held.rest, columns, held.ends)[1]).mean()
+    counts = tuple(count for count in RIVALS if 4 * count <= len(pairs))
+    curve = np.stack([_of_splits([held], count, None) for count in counts])
+    cliques = held.log_likelihood(clique_score(held)).mean()
+    if mean <= max(curve.mean(1).max(), cliques):
+        return None
+    best = curve[curve.mean(1).argmax()]
+    error = (curve - best).std(1) / np.sqrt(curve.shape[1])
+    return ModelChoice(
+        False,
+        len(found.names),
+        counts=counts,
+        mean=tuple(curve.mean(1).tolist()),
+        error=tuple(error.tolist()),
+        clique_mean=float(cliques),
+        agreement_mean=float(mean),
+    )
 
 
 def _choose_both(

@@ -53,7 +53,7 @@ def describe_graph(data: Data, count: int, seed: int = 0) -> Structure:
         Edges.of_graph(data),
         count,
         x=None if made else _matrix(data.x),
-        labels=known_labels(data.get("y"), data.x.size(0)),
+        labels=known_labels(_seen_labels(data), data.x.size(0)),
         columns=node_columns(data),
         seed=seed,
     )
@@ -82,11 +82,12 @@ def fit_graph(
     return fit_edges(
         data.edge_index,
         data.x.size(0),
-        y=data.get("y"),
+        y=_seen_labels(data),
         shown=types,
         type_names=None if types is None else data.edge_type_names,
         num_factors=num_factors,
         structure=structure,
+        columns=() if types is not None else node_columns(data),
         seed=seed,
     )
 
@@ -108,6 +109,14 @@ def known_types(data: Data) -> Tensor | None:
             "any to find reasons"
         )
     return types
+
+
+def _seen_labels(data: Data) -> Tensor | None:
+    """Labels without those of validation and test nodes, which must not decide anything."""
+    y: Tensor | None = data.get("y")
+    if y is None or y.ndim != 1:
+        return y
+    return y.masked_fill(data.val_mask | data.test_mask, -1)
 
 
 def _matrix(x: Tensor) -> object:
