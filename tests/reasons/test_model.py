@@ -5,6 +5,7 @@ import torch
 
 from lgdgcn.reasons import EdgeReasonModel, Edges, model
 from lgdgcn.reasons.model import _measured
+from lgdgcn.reasons.of_graph import describe_graph
 from reasons.test_edge_reasons import typed_graph
 
 
@@ -13,9 +14,9 @@ def test_types_that_are_held_back_are_hidden_in_both_directions(monkeypatch):
     edges, fitted_with = Edges.of_graph(data), []
     known = edges.once(data.edge_type)
 
-    def fit(data, *, shown, num_factors=None, seed=0):
+    def fit(data, *, shown, **options):
         fitted_with.append(shown)
-        found = real(data, shown=shown, num_factors=num_factors, seed=seed)
+        found = real(data, shown=shown, **options)
         return type(found)(**vars(found) | {"probability": known / known.sum(1, keepdims=True)})
 
     real = model.fit_graph
@@ -41,7 +42,10 @@ def test_types_that_are_held_back_cannot_leak():
     other = types.copy()
     other[held] = types[held[::-1]]  # as the types are drawn, not which are hidden
     assert not np.array_equal(other, types)
-    (scores, first), (changed, second) = (_measured(data, edges, one, 0) for one in (types, other))
+    structure = describe_graph(data, types.shape[1])
+    (scores, first), (changed, second) = (
+        _measured(data, structure, edges, one, 0) for one in (types, other)
+    )
     assert np.array_equal(first, second)  # bit for bit
     assert changed["accuracy"] < scores["accuracy"]  # it was scored on what changed
 
