@@ -19,7 +19,7 @@ import torch
 
 from cli.runner import call
 from lgdgcn.reasons import shown_types
-from lgdgcn.search import finalists
+from lgdgcn.search import winner
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["SYNTHETIC", "copy", "home", "plain_machine", "signal_in_epoch"]
@@ -179,7 +179,7 @@ def _all_nodes(folder: Path) -> None:
 def _study(folder: Path) -> None:
     (folder / "space.toml").write_text(SPACE)
     how = ["--model", "mlp", "--trials", 1, "--space", "space.toml", "--out", "out"]
-    with mock.patch.multiple(finalists, FINALISTS=1, FRESH_SEEDS=2):
+    with mock.patch.multiple(winner, FINALISTS=1, FRESH_SEEDS=2):
         _done("tune", SYNTHETIC, *how)
 
 

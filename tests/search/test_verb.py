@@ -20,7 +20,7 @@ from cli.conftest import write_graph
 from cli.runner import call, content, widest_table
 from cli.runner import rows as table_of
 from lgdgcn.config import from_toml, preset, resolve
-from lgdgcn.search import finalists, tuning
+from lgdgcn.search import tuning, winner
 from lgdgcn.search.space import read_space
 
 GRAPH = "synthetic:nodes=60,factors=2,classes=3"
@@ -40,8 +40,8 @@ TRIALS = 9
 
 @pytest.fixture(autouse=True)
 def few_finalists(monkeypatch):
-    monkeypatch.setattr(finalists, "FINALISTS", 2)
-    monkeypatch.setattr(finalists, "FRESH_SEEDS", 4)
+    monkeypatch.setattr(winner, "FINALISTS", 2)
+    monkeypatch.setattr(winner, "FRESH_SEEDS", 4)
 
 
 def words(folder: Path, *args: object, model: str = "mlp", trials: int = TRIALS, space=SPACE):
