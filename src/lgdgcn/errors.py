@@ -10,6 +10,7 @@ __all__ = [
     "LGDNote",
     "LGDWarning",
     "StoppedError",
+    "UnlabelledError",
     "one_line",
     "printable",
 ]
@@ -32,6 +33,10 @@ class InputError(LGDError, ValueError):
 
 class CheckpointError(InputError):
     """A saved state cannot be used: damaged, of another kind, or from another run."""
+
+
+class UnlabelledError(InputError):
+    """No node of a graph has a label, which training needs."""
 
 
 class DivergedError(LGDError, ArithmeticError):

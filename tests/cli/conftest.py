@@ -72,7 +72,7 @@ def unrouted(tmp_path_factory) -> tuple[Path, Outcome]:
 
 def _reasons(place: Path, share: float | None) -> tuple[Path, Path, Outcome]:
     graph = edge_graph.write(place / "graph", share=share)
-    return graph, place / "run", call("train", graph, "--task", "edges", "--out", place / "run")
+    return graph, place / "run", call("train", graph, "--out", place / "run")
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ def widest_table(text: str) -> int:
 def words_of(args: tuple[object, ...]) -> list[str]:
     """The command line; a training tries no portfolio of settings unless a test asks for it."""
     words = [*map(str, args)]
-    if words[:1] == ["train"] and not {"--budget", "--time-limit", "edges"} & {*words}:
+    if words[:1] == ["train"] and not {"--budget", "--time-limit"} & {*words}:
         words += ["--budget", "none"]
     return words
 
@@ -89,8 +89,9 @@ def small(*args: object, epochs: int = 8) -> list[str]:
 
 
 def train(folder: Path, *args: object, graph: str = GRAPH, epochs: int = 8) -> Outcome:
-    """Train something small in a folder."""
-    return call("train", graph, *small(*args, epochs=epochs), "--out", folder, *args)
+    """Train something small in a folder; factors are the reasons of edges if nothing else is."""
+    reasons = [] if "--reasons" in args else ["--reasons", "factors"]
+    return call("train", graph, *small(*args, epochs=epochs), *reasons, "--out", folder, *args)
 
 
 def result_of(folder: Path) -> dict:

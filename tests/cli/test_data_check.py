@@ -39,7 +39,7 @@ def test_columns_by_other_names_are_pointed_at(folder):
     named = call("data", "check", f"{folder}/", "--id", "key")
     assert (named.code, named.out) == (0, outcome.out)
     assert "labels of nodes cannot be learnt: it has no labels" in outcome.out
-    assert "lgdgcn train --task edges" in outcome.out
+    assert "reasons or types of its edges can be found: lgdgcn train" in outcome.out
     assert "column 'part' reads like a split" in outcome.err
     named = call("data", "check", f"{folder}/", *NAMED)
     assert "reads like" not in named.err

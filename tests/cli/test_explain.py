@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from cli.conftest import CLASSES, write_graph
-from cli.runner import call, page_of, train, widest_table
+from cli.runner import GRAPH, call, page_of, train, widest_table
 from lgdgcn.runs.finished import open_run
 
 FORMULA, QUOTED = "=cmd|' /C calc'!A0", "naïve, “quoted”"
@@ -43,11 +43,11 @@ def predictions_of(run, graph, out):
 
 def winners(run, out):
     """The likeliest factor of every edge, as ``predict --edges`` writes it."""
-    assert call("predict", run, "--edges", "--out", out).code == 0
+    assert call("predict", run, "--out", out).code == 0
     with out.with_name(f"{out.stem}-edges.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     ends = [frozenset(row[end].removeprefix("'") for end in ("source", "target")) for row in rows]
-    return dict(zip(ends, (int(row["factor"]) for row in rows), strict=True))
+    return dict(zip(ends, (int(row["reason"].split()[1]) for row in rows), strict=True))
 
 
 def test_counterfactual_is_deleting_the_edges_by_hand(mine, tmp_path):
@@ -208,7 +208,10 @@ def test_factors_of_a_model_without_them_are_those_of_the_one_beside_it(tmp_path
     assert train(beside, epochs=2).code == 0
     whose = f"factors are those of LGD-GCN (ours), in {beside}; GCN predicts labels"
     assert json_of(run)["factors_of"] == whose
-    assert f"the prediction here and the {whose}" in call("explain", run, "--node", "7").out
+    said = call("explain", run, "--node", "7")
+    assert whose in said.out
+    known = predictions_of(run, GRAPH, tmp_path / "p.csv")["7"]["label"]
+    assert json_of(run, "--node", "7")["predicted"] == known.split("|")  # what predict writes
     for verb in ("explain", "measure", "explore"):
         outcome = call(verb, run)
         assert outcome.code == 0, outcome.err
@@ -219,18 +222,16 @@ def test_factors_of_a_model_without_them_are_those_of_the_one_beside_it(tmp_path
     assert call("predict", run).code == 0
     with (run / "predictions.csv").open() as file:
         assert "factor" not in next(csv.reader(file))  # GCN knows none
-    outcome = call("predict", run, "--edges")
+    outcome = call("predict", run)
     assert outcome.code == 0, outcome.err
     assert outcome.out.count(whose) == 1
-    assert json.loads(call("predict", run, "--edges", "--json").out)["factors_of"] == whose
-    assert call("predict", beside, "--edges").code == 0
+    assert json.loads(call("predict", run, "--json").out)["factors_of"] == whose
+    assert call("predict", beside).code == 0
     edges = [(one / "predictions-edges.csv").read_bytes() for one in (run, beside)]
     assert edges[0] == edges[1]
     assert call("show", run).out.count(whose) == 1
     shutil.rmtree(run / "compared")
-    outcome = call("predict", run, "--edges")
-    assert outcome.code == 2
-    assert "GCN has no factors of edges" in outcome.err
+    assert "edges are not written: there are no reasons" in call("predict", run).out
 
 
 def test_the_model_of_a_seed_that_is_missing_is_named(finished, tmp_path):

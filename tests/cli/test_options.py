@@ -1,15 +1,15 @@
 """No option is accepted that would have no effect: the error names it, and what speaks against."""
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 import typer
 
+from cli.edge_graph import write
 from cli.runner import GRAPH, call, content, train
 from lgdgcn.cli import app
-from lgdgcn.cli.options import GraphOptions, assigned, features_of
-from lgdgcn.cli.train_edges import OF_EDGES
+from lgdgcn.cli.options import assigned, features_of
+from lgdgcn.cli.train import WITHOUT_LABELS
 from lgdgcn.config import from_toml
 from lgdgcn.errors import InputError
 
@@ -22,8 +22,9 @@ OPTIONS = [
     for param in command.params
     if param.param_type_name == "option" and not param.is_eager
 ]
-OF_BOTH = {*OF_EDGES, *(field.name for field in dataclasses.fields(GraphOptions))}
-OF_NODES = [param for verb, param in OPTIONS if verb == ("train",) and param.name not in OF_BOTH]
+OF_NODES = [
+    param for verb, param in OPTIONS if verb == ("train",) and param.name not in WITHOUT_LABELS
+]
 
 
 def given(param):
@@ -43,10 +44,12 @@ def test_an_option_is_given_once(verb, param):
 
 
 @pytest.mark.parametrize("param", OF_NODES, ids=lambda param: param.opts[0])
-def test_what_is_of_nodes_is_refused_with_edges(tmp_path, param):
-    outcome = call("train", GRAPH, "--task", "edges", "--out", tmp_path / "run", *given(param))
-    outcome.refused(f"{param.opts[0]} is of --task nodes; leave it out with --task edges")
-    assert not content(tmp_path)
+def test_without_labels_what_is_about_labels_is_refused(tmp_path, param):
+    graph = write(tmp_path / "graph", pairs=10)
+    before = content(tmp_path)
+    outcome = call("train", graph, "--out", tmp_path / "run", *given(param))
+    assert outcome.code == 2, outcome
+    assert content(tmp_path) == before
 
 
 def test_options_and_settings_together():
@@ -98,7 +101,7 @@ def test_what_is_true_anyway_may_be_said(untyped, tmp_path):
     for device in ("cpu", "auto"):
         assert call("explain", run, "--device", device).code == 0
         out = ["--out", tmp_path / "edges.csv"]
-        assert call("predict", run, "--edges", *out, "--device", device).code == 0
+        assert call("predict", run, *out, "--device", device).code == 0
 
 
 @pytest.mark.parametrize(
@@ -106,7 +109,7 @@ def test_what_is_true_anyway_may_be_said(untyped, tmp_path):
     [
         (["explain"], []),
         (["explore"], []),
-        (["predict", "--edges"], []),
+        (["predict"], []),
     ],
     ids=" ".join,
 )

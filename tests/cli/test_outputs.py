@@ -17,7 +17,7 @@ def test_a_table_may_lie_beside_those_of_the_graph(mine, tmp_path):
     ("args", "place"),
     [
         (["predict", "RUN"], "file/p.csv"),
-        (["predict", "RUN", "--edges"], "p.csv"),
+        (["predict", "RUN"], "p.csv"),
         (["measure", "RUN"], "absent/m.json"),
         (["explore", "RUN"], "."),
         (["train", GRAPH, *SMALL, "--compare", "gcn"], "run"),

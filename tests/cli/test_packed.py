@@ -56,7 +56,7 @@ def test_training_gives_the_same_model(runs):
 
 def test_predictions_measures_and_explanations_are_the_same(graphs, runs, tmp_path):
     for verb, file, *options in (
-        ("predict", "p.csv", "--edges", "--proba"),
+        ("predict", "p.csv", "--proba"),
         ("measure", "m.json"),
         ("explore", "e.html"),
     ):
@@ -112,9 +112,9 @@ def test_why_edges_are_there(graphs, tmp_path):
     written = []
     for i, graph in enumerate(graphs):
         run = tmp_path / f"{i}"
-        outcome = call("train", graph, "--task", "edges", "--factors", 2, "--out", run)
+        outcome = call("train", graph, "--factors", 2, "--out", run)
         assert outcome.code == 0, outcome.err
-        outcome = call("predict", run, "--edges", "--out", tmp_path / f"{i}.csv")
+        outcome = call("predict", run, "--out", tmp_path / f"{i}.csv")
         assert outcome.code == 0, outcome.err
         written.append((tmp_path / f"{i}.csv").read_bytes())
     assert written[0] == written[1]

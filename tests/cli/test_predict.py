@@ -34,30 +34,33 @@ def check_nodes(rows, count, known=KNOWN):
 
 def test_nodes_and_edges(finished, tmp_path):
     folder, _ = finished
-    outcome = call("predict", folder, "--out", tmp_path / "p.csv", "--edges")
+    outcome = call("predict", folder, "--out", tmp_path / "p.csv", "--proba")
     assert (outcome.code, outcome.err) == (0, "")
     nodes = rows_of(tmp_path / "p.csv")
-    check_nodes(nodes, 120)
+    check_nodes(nodes, 120, [*KNOWN, *(f"p:{label}" for label in range(6))])
     assert [row["node"] for row in nodes] == [str(i) for i in range(120)]
     for row in nodes:  # each node has one class of three in each of two factors
         assert len({int(label) for label in row["label"].split("|")} & set(range(6))) == 2
 
     edges = rows_of(tmp_path / "p-edges.csv")
-    assert list(edges[0]) == ["source", "target", "factor", "p1", "p2"]
+    best = ["reason", "probability", "second", "second_probability"]
+    named = ["p:factor 1", "p:factor 2"]
+    assert list(edges[0]) == ["source", "target", *best, "unknown", "known", *named]
     assert f"{len(edges)} edges" in outcome.out
     pairs = {(int(row["source"]), int(row["target"])) for row in edges}
     assert len(pairs) == len(edges) > 500
     assert all(source < target for source, target in pairs)
     for row in edges:
-        share = [float(row["p1"]), float(row["p2"])]
+        share = [float(row[name]) for name in named]
         assert sum(share) == pytest.approx(1, abs=2e-6)
-        assert share[int(row["factor"]) - 1] == max(share)
+        assert float(row["probability"]) == float(row[f"p:{row['reason']}"]) == max(share)
+        assert (row["unknown"], row["known"]) == ("0", "")
 
 
 def test_names_come_back_and_formulas_are_guarded(mine, tmp_path):
     graph, run, outcome = mine
     assert (outcome.code, outcome.err) == (0, "")
-    assert call("predict", run, "--out", tmp_path / "p.csv", "--edges").code == 0
+    assert call("predict", run, "--out", tmp_path / "p.csv").code == 0
     rows = rows_of(tmp_path / "p.csv")
     check_nodes(rows, 24)
     given = rows_of(graph / "nodes.csv")
@@ -76,7 +79,7 @@ def test_names_come_back_and_formulas_are_guarded(mine, tmp_path):
 def test_another_graph_without_labels(mine, tmp_path):
     _, run, _ = mine
     other = write_graph(tmp_path / "new", labels=False, nodes=15)
-    outcome = call("predict", run, "--graph", other, "--out", tmp_path / "p.csv", "--edges")
+    outcome = call("predict", run, "--graph", other, "--out", tmp_path / "p.csv")
     assert (outcome.code, outcome.err) == (0, "")
     check_nodes(rows_of(tmp_path / "p.csv"), 15, known=[])
     assert {unguarded(row["label"]) for row in rows_of(tmp_path / "p.csv")} <= set(CLASSES)
@@ -89,7 +92,7 @@ def test_without_a_name_it_lies_in_the_run_folder(tmp_path):
     graph, run = write_graph(tmp_path / "graph"), tmp_path / "run"
     assert train(run, graph=graph, epochs=2).code == 0
     for _ in range(2):
-        outcome = call("predict", run, "--edges")
+        outcome = call("predict", run)
         assert outcome.code == 0, outcome
     assert f"24 nodes: {run / 'predictions.csv'}" in outcome.out
     check_nodes(rows_of(run / "predictions.csv"), 24)
@@ -277,6 +280,6 @@ def test_no_edges_at_all_and_another_working_folder(tmp_path, monkeypatch):
     assert train(tmp_path / "run", graph="graph", epochs=2).code == 0
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert call("predict", tmp_path / "run", "--edges", "--out", "p.csv").code == 0
+    assert call("predict", tmp_path / "run", "--out", "p.csv").code == 0
     check_nodes(rows_of(tmp_path / "elsewhere/p.csv"), 24)
     assert rows_of(tmp_path / "elsewhere/p-edges.csv") == []

@@ -95,14 +95,6 @@ def test_a_winner_with_factors_stands_alone(graph, tmp_path, winner):
     assert not (tmp_path / "run/compared").exists()
 
 
-def test_reasons_of_edges_are_json_too(graph, tmp_path, monkeypatch):
-    found = (tmp_path, {"task": "edges", "log_loss": float("nan")})
-    monkeypatch.setattr("lgdgcn.cli.train_edges.train_edges", lambda *args, **more: found)
-    said = json.loads(call("train", graph, "--task", "edges", "--json").out)
-    wanted = {"folder": str(tmp_path), "task": "edges", "log_loss": None, "compared": {}}
-    assert said == wanted
-
-
 def test_a_model_that_is_named_is_trained_and_no_other(graph, tmp_path):
     outcome = run(tmp_path / "run", graph, "--model", "mlp", "--budget", 2, "--compare", "gcn")
     assert outcome.code == 0, outcome

@@ -77,7 +77,7 @@ def test_where_edges_are_routed_nobody_says_it(quick_measures, tmp_path):
     said = [
         train(run, "--model", "lgdgcn"),
         call("measure", run),
-        call("predict", run, "--out", tmp_path / "p.csv", "--edges"),
+        call("predict", run, "--out", tmp_path / "p.csv"),
         call("explore", run),
     ]
     assert [outcome.code for outcome in said] == [0, 0, 0, 0]

@@ -118,7 +118,7 @@ def test_fault_43_ids_come_back_as_written(tmp_path):
     ids = [*ODD, "a,b", "007", "7", "source", "target"]
     graph = table(tmp_path / "graph", ids, ["x", "y", "z"] * 5)
     assert train(tmp_path / "run", graph=graph, epochs=1).code == 0
-    assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv", "--edges").code == 0
+    assert call("predict", tmp_path / "run", "--out", tmp_path / "p.csv").code == 0
     assert [row["node"] for row in rows_of(tmp_path / "p.csv")] == ids
     found = {frozenset([row["source"], row["target"]]) for row in rows_of(tmp_path / "p-edges.csv")}
     assert found == {frozenset(pair) for pair in zip(ids, ids[1:] + ids[:1], strict=True)}

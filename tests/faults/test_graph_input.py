@@ -170,7 +170,7 @@ def test_fault_09_int32_edges_and_text_ids(mine, tmp_path):
     assert same(fitted(as_data(edge_index=edges)), fitted(as_data()))
 
     graph, run, _ = mine
-    assert call("predict", run, "--out", tmp_path / "p.csv", "--edges").code == 0
+    assert call("predict", run, "--out", tmp_path / "p.csv").code == 0
     files = graph / "nodes.csv", tmp_path / "p.csv", tmp_path / "p-edges.csv"
     given, nodes, ends = ([*csv.DictReader(file.open(newline=""))] for file in files)
     names = [row["id"] for row in given]

@@ -167,9 +167,7 @@ def test_fault_39_formulas_are_quoted_and_odd_names_refused(mine, tmp_path):
     for old, new in names.items():
         for file in (nodes, edges):
             file.write_text(re.sub(rf'"{old}"', f'"{new}"', file.read_text()))
-    assert (
-        call("predict", mine[1], "--graph", graph, "--out", tmp_path / "p.csv", "--edges").code == 0
-    )
+    assert call("predict", mine[1], "--graph", graph, "--out", tmp_path / "p.csv").code == 0
     for file in (tmp_path / "p.csv", tmp_path / "p-edges.csv"):
         cells = [cell for row in csv.reader(file.open(newline="")) for cell in row]
         assert {"'=1+1", "'+x", "'-x", "'@x", "-1.5"} <= set(cells)  # a number is no formula

@@ -18,14 +18,23 @@ from unittest import mock
 import torch
 
 from cli.runner import call
-from lgdgcn.reasons import shown_types
+from lgdgcn.reasons import typed
 from lgdgcn.search import winner
 from lgdgcn.train.trainer import Trainer
 
 __all__ = ["SYNTHETIC", "copy", "home", "plain_machine", "signal_in_epoch"]
 
 SYNTHETIC = "synthetic:nodes=60,classes=3,factors=2,average_degree=8"
-SMALL = ["--model", "lgdgcn", "--set", "hidden_channels=8", "--set", "factors=2"]
+SMALL = [
+    "--model",
+    "lgdgcn",
+    "--reasons",
+    "factors",
+    "--set",
+    "hidden_channels=8",
+    "--set",
+    "factors=2",
+]
 TINY = [*SMALL, "--budget", "none", "--epochs", 20]
 ODD = ["=1+1", 'a, "b"']  # ids that a spreadsheet would run, and that need quotes
 CLASSES = ["plain", "größe", "-x"]
@@ -152,13 +161,19 @@ def _stopped(folder: Path) -> None:
 
 def _types(folder: Path) -> None:
     _edges(folder, typed=True)
-    with mock.patch.object(shown_types, "TREES", 10):
-        _done("train", "graph", "--task", "edges", "--out", "run")
+    with mock.patch.object(typed, "TREES", 10):
+        _done("train", "graph", "--out", "run")
 
 
 def _reasons(folder: Path) -> None:
     _edges(folder, typed=False)
-    _done("train", "graph", "--task", "edges", "--factors", 2, "--seeds", 2, "--out", "run")
+    _done("train", "graph", "--factors", 2, "--seeds", 2, "--out", "run")
+
+
+def _both(folder: Path) -> None:
+    """Labels of nodes by a model without factors, and reasons of edges."""
+    _graph(folder)
+    _done("train", "graph", "--model", "gcn", "--budget", "none", "--epochs", 9, "--out", "run")
 
 
 def _packed(folder: Path, *how: object, model: str = "lgdgcn") -> None:
@@ -192,6 +207,7 @@ HOMES: dict[str, Callable[[Path], None]] = {
     "stopped": _stopped,
     "types": _types,
     "reasons": _reasons,
+    "both": _both,
     "batches": _batches,
     "all-nodes": _all_nodes,
     "study": _study,

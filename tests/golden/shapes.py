@@ -140,8 +140,9 @@ def _predictions(folder: Path, *words: str) -> Shape:
 
 def _edge_predictions(folder: Path, *words: str) -> Shape:
     """Of a run that predicts labels they are a second table."""
-    made = "out-edges.csv" if folder.name in NODES else "out.csv"
-    return table_shape(_written(folder, "predict", "--edges", *words, made=made))
+    made = "out.csv" if folder.name in EDGES else "out-edges.csv"
+    more = ["--edges"] if folder.name == "batches" else []
+    return table_shape(_written(folder, "predict", *more, *words, made=made))
 
 
 def _measures(folder: Path) -> Shape:
@@ -162,7 +163,7 @@ def _config(folder: Path) -> Shape:
     return shape_of([tomllib.loads((folder / "run/config.toml").read_text(encoding="utf-8"))])
 
 
-ALL = [*NODES, *EDGES]
+ALL = [*NODES, *EDGES, "both"]
 ANSWERS: dict[str, tuple[list[str], Callable[[Path], Shape]]] = {
     "explain --json": (ALL, _of_factors),
     "explain --node ID --json": (ALL, _of_nodes),

@@ -43,7 +43,7 @@ def test_nothing_is_said_of_edges_that_are_told_apart_or_not_there(shares):
 def test_one_factor_of_nearly_all_edges_is_worth_one_sentence(counts, said):
     found = routing_warning(planted(*counts), Settings())
     assert found.startswith(f"one factor is the likeliest of {said}, so factors do not say why")
-    assert found.endswith("; try lgdgcn train GRAPH --task edges")
+    assert found.endswith("; try lgdgcn train GRAPH --reasons model")
     assert warnings_of_training(["other", found]) == ["other"]
 
 

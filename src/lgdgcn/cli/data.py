@@ -279,7 +279,7 @@ def _describe(source: "GraphSource") -> None:
         console.say(said)
     if not data.classes and source.is_folder:
         console.say(f"labels of nodes cannot be learnt: it {NO_LABELS}")
-        console.say("reasons or types of its edges can: lgdgcn train --task edges")
+        console.say("reasons or types of its edges can be found: lgdgcn train")
     if refused is not None:
         console.say(f"cannot be trained on: {refused}")
 

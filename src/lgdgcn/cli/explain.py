@@ -1,19 +1,15 @@
 """``lgdgcn explain``: every factor, the reasons of an edge, or what a prediction rests on."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from lgdgcn.cli import console
 from lgdgcn.cli.console import plain
 from lgdgcn.cli.libraries import load_libraries
-from lgdgcn.cli.options import Device, Json, Run, is_of_edges
+from lgdgcn.cli.options import Device, Json, Run
 from lgdgcn.errors import InputError, one_line
-
-if TYPE_CHECKING:
-    from lgdgcn.reasons import Explanation
 
 __all__ = ["explain"]
 
@@ -46,7 +42,7 @@ def explain(
     more frequent in it, its size and typical edges, its most active nodes. An edge has its factors,
     what its ends share and their common neighbours. A node has its neighbours by factor, and the
     prediction on the graph without each factor's edges. Where a run has several seeds, numbers come
-    with their range over the seeds. Runs of --task edges are explained, too.
+    with their range over the seeds.
 
     Examples:
         lgdgcn explain runs/cora-lgdgcn
@@ -57,62 +53,31 @@ def explain(
     if node is not None and edge is not None:
         raise InputError("give one thing to explain: --node ID, or --edge A B")
     load_libraries()
+    from lgdgcn.cli.opened import OpenedRun
     from lgdgcn.reasons.explanation import ONE_SEED
 
-    names = list(edge) if edge else [node] if node else []
-    explanation, notes, (warnings, unsaid) = _open(run, device, names)
+    opened = OpenedRun(run, device)
+    explanation = opened.explain(list(edge) if edge else [node] if node else [])
+    warnings, unsaid = opened.warnings(explanation)
     if edge is not None:
         answer, show = explanation.edge(*edge), _print_edge
     elif node is not None:
         answer, show = explanation.node(node), _print_node
     else:
         answer, show = explanation.all(), _print_all
-    answer |= notes
+    answer |= opened.notes
     if as_json:
         from lgdgcn.storage import to_json
 
         console.as_json(to_json(answer | {"warnings": warnings}))
         return
     show(answer)
-    for note in notes.values():
+    for note in opened.notes.values():
         console.say(note)
     if explanation.num_fits == 1:
         console.say(ONE_SEED)
     for warning in unsaid:
         console.warn(warning)
-
-
-def _open(
-    folder: Path, device: str, names: list[str]
-) -> tuple["Explanation", dict[str, str], tuple[list[str], list[str]]]:
-    """A run's graph with its reasons, notes by a key, and its warnings: all, and what to print.
-
-    Of a graph that is not read whole, only the nodes of these names and what is near them.
-    """
-    from lgdgcn.cli.opened import graph_of, open_factors, open_reasons, warnings_of
-    from lgdgcn.reasons import Explanation
-    from lgdgcn.runs.folder import Run
-
-    if is_of_edges(folder):
-        return open_reasons(Run.open(folder), device), {}, ([], [])
-    run, whose = open_factors(folder, device)
-    graph, note = graph_of(run), None
-    if graph.packed is not None:
-        part = graph.part_around(names)
-        explanation = Explanation.of_factors(graph, part)
-        nodes, of_all = part.x.size(0), graph.rows.num_nodes
-        if nodes < of_all:
-            note = (
-                f"what a factor is about is known from {nodes:,} of {of_all:,} nodes; all else is "
-                "that of the whole graph"
-            )
-    else:
-        explanation = Explanation.of_factors(graph, graph.data, run.other_seeds)
-    if whose is not None and names:  # what is predicted of these is not what predict writes
-        whose = f"the prediction here and the {whose}"
-    notes = {"note": note, "factors_of": whose}
-    warnings = warnings_of(run, graph.edge_factors, again=True)
-    return explanation, {key: note for key, note in notes.items() if note is not None}, warnings
 
 
 def _print_all(answer: Answer) -> None:

@@ -10,12 +10,11 @@ import typer
 
 from lgdgcn.cli import console
 from lgdgcn.cli.libraries import load_libraries
-from lgdgcn.cli.options import Device, Quiet, Run, is_of_edges
+from lgdgcn.cli.options import Device, Quiet, Run
 from lgdgcn.errors import InputError
 
 if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
+    from lgdgcn.cli.opened import OpenedRun
     from lgdgcn.large.view import GraphView
     from lgdgcn.reasons import Explanation
     from lgdgcn.runs.finished import FinishedRun
@@ -43,7 +42,7 @@ def explore(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Write one HTML page to walk through a run: graph, factors, predictions and measures.
+    """Write one HTML page to walk through a run: graph, reasons, predictions and measures.
 
     Of more than 20,000 nodes a sample is shown, or those that --node or --class choose.
 
@@ -53,89 +52,66 @@ def explore(
         lgdgcn explore runs/mine --node alice --hops 2
     """
     console.begin(quiet=quiet)
-    if is_of_edges(run):
-        for option, value in (("node", node), ("class", label), ("hops", hops)):
-            if value is not None:
-                raise InputError(
-                    f"--{option} is for runs of nodes, and {run} is of --task edges; leave it out"
-                )
     if hops is not None and node is None:
         raise InputError("--hops says how far from --node to look; add --node, or leave it out")
     load_libraries()
-    if is_of_edges(run):
-        target, text = _page_of_edges(run, out, device)
-    else:
-        target, text = _page_of_nodes(run, out, device, node, 2 if hops is None else hops, label)
+    from lgdgcn.cli.opened import OpenedRun
+    from lgdgcn.explorer.page import to_page
+    from lgdgcn.explorer.payload import payload
+    from lgdgcn.storage import write_text
+
+    opened = OpenedRun(run, device)
+    target = opened.files.target(out, opened.files.page, opened.source)
+    explanation, note = _chosen(opened, node, 2 if hops is None else hops, label)
+    notes = [*([note] if note else []), *opened.notes.values()]
+    for line in notes:
+        console.say(line)
+    with console.steps() as progress:
+        about = _about(opened, explanation, progress)
+        about["warnings"] = notes + ([] if opened.run is None else opened.run.warnings)
+        content = payload(explanation, dataset=opened.source.name, progress=progress, **about)
+        progress("page")
+        text = to_page(content)
+        write_text(target, text)
     console.say(f"{target} ({len(text) / 1e6:.1f} MB)")
     if show:
         webbrowser.open(target.resolve().as_uri())
 
 
-def _page_of_nodes(
-    folder: Path, out: Path | None, device: str, node: str | None, hops: int, label: str | None
-) -> tuple[Path, str]:
-    """Write the page of a run, or of the part of its graph that is chosen."""
-    from lgdgcn.cli.opened import graph_of, open_factors
-    from lgdgcn.explorer.page import to_page
+def _chosen(
+    opened: "OpenedRun", node: str | None, hops: int, label: str | None
+) -> tuple["Explanation", str | None]:
+    """What the page shows: the graph or a part of it, and one line that says which part."""
     from lgdgcn.explorer.part import shown_part
-    from lgdgcn.explorer.payload import check_size, payload
-    from lgdgcn.runs.folder import Run
-    from lgdgcn.storage import write_text
-
-    run, whose = open_factors(folder, device)
-    named = Run.open(folder)
-    target = named.target(out, named.page, run.source)
-    graph = graph_of(run)
-    data, note = shown_part(graph, node, hops, label)
-    check_size(data)
-    notes = [line for line in (note, whose) if line is not None]
-    for line in notes:
-        console.say(line)
-    with console.steps() as progress:
-        content = payload(
-            _explained(graph, data, run),
-            dataset=run.source.name,
-            log=_log(run.files.metrics),
-            scores=_scores(run),
-            measures=_measures(named.measures, graph, progress),
-            warnings=[*notes, *run.warnings],
-            progress=progress,
-        )
-        progress("page")
-        text = to_page(content)
-        write_text(target, text)
-    return target, text
-
-
-def _explained(graph: "GraphView", data: "Data", run: "FinishedRun") -> "Explanation":
-    """What the page shows of a graph, or of a part of it."""
+    from lgdgcn.explorer.payload import check_size
     from lgdgcn.reasons import Explanation
 
+    graph = opened.graph
+    if graph is None:
+        for option, value in (("node", node), ("class", label)):
+            if value is not None:
+                raise InputError(f"--{option} needs a run that predicts labels; leave it out")
+        check_size(opened.data)
+        return opened.explanation, None
+    data, note = shown_part(graph, node, hops, label)
+    check_size(data)
     if graph.packed is not None:
-        return Explanation.of_factors(graph, data)
-    if "part_nodes" in data:
-        return Explanation.of_factors(graph, graph.data).part(data)
-    return Explanation.of_factors(graph, data, run.other_seeds)
+        return Explanation.of_factors(graph, data), note
+    return opened.explanation.part(data) if "part_nodes" in data else opened.explanation, note
 
 
-def _page_of_edges(folder: Path, out: Path | None, device: str) -> tuple[Path, str]:
-    from lgdgcn.cli.opened import open_reasons
-    from lgdgcn.explorer.page import to_page
-    from lgdgcn.explorer.payload import payload
-    from lgdgcn.runs.folder import Run
-    from lgdgcn.storage import write_text
-
-    run = Run.open(folder)
-    source = run.source
-    target = run.target(out, run.page, source)
-    with console.steps() as progress:
-        progress("reasons")
-        explanation = open_reasons(run, device)
-        scores = _held_back(explanation.reasons.about["held_back"])
-        content = payload(explanation, dataset=source.name, scores=scores, progress=progress)
-        text = to_page(content)
-        write_text(target, text)
-    return target, text
+def _about(
+    opened: "OpenedRun", explanation: "Explanation", progress: Callable[[str], None]
+) -> dict[str, Any]:
+    """Scores of types and of the model, and what the page says of its training."""
+    run, graph = opened.run, opened.graph
+    scores = _held_back(explanation.reasons.about.get("held_back", []))
+    if run is None or graph is None:
+        return {"scores": scores}
+    measures = []
+    if explanation.noun == "factor" and run.trained.model.num_factors:
+        measures = _measures(opened.files.measures, graph, progress)
+    return {"log": _log(run.files.metrics), "scores": _scores(run) | scores, "measures": measures}
 
 
 def _held_back(rows: list[dict[str, Any]]) -> dict[str, float | None]:

@@ -2,10 +2,11 @@
 
 import warnings
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from torch import Tensor
+from torch_geometric.data import Data
 
 from lgdgcn.cli.train_table import factors_beside
 from lgdgcn.data.packed import PackedGraph
@@ -16,19 +17,18 @@ from lgdgcn.large.batch_input import check_batchable
 from lgdgcn.large.rows import mapped_graph
 from lgdgcn.large.view import GraphView
 from lgdgcn.metrics.routing import routing_warning, warnings_of_training
+from lgdgcn.reasons import EdgeReasons, Explanation
+from lgdgcn.reasons.of_graph import check_edges_device, load_edges
 from lgdgcn.runs.finished import FinishedRun, open_run, without_training_notes
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import available_memory
 
-if TYPE_CHECKING:
-    from lgdgcn.reasons import Explanation
-
 __all__ = [
+    "OpenedRun",
     "factors_of",
     "graph_of",
     "large_graph",
     "open_factors",
-    "open_reasons",
     "warnings_of",
 ]
 
@@ -95,15 +95,86 @@ def large_graph(run: FinishedRun, source: GraphSource | None = None) -> GraphVie
     return graph
 
 
-def open_reasons(run: Run, device: str) -> "Explanation":
-    """The reasons of the edges of a run of ``--task edges``, beside its graph."""
-    from lgdgcn.reasons import EdgeReasons, Explanation
-    from lgdgcn.reasons.of_graph import check_edges_device, load_edges
+class OpenedRun:
+    """A run with its graph and why the edges are there, whoever found that.
 
-    check_edges_device(device)
-    with without_training_notes():
-        data = load_edges(run.source)
-    return Explanation(data, EdgeReasons.load(run.reasons, data))
+    Attributes:
+        files: The run folder.
+        run: The model of nodes; None of a graph without labels.
+        notes: What a reader should know of whose reasons they are, by a key.
+    """
+
+    def __init__(self, folder: Path, device: str) -> None:
+        self.files = Run.open(folder)
+        self.has_reasons = self.files.reasons.is_file()
+        is_alone = self.has_reasons and not self.files.model.is_file()
+        if is_alone:
+            check_edges_device(device)
+        self.run = None if is_alone else open_run(folder, device)
+        self.notes: dict[str, str] = {}
+
+    @property
+    def source(self) -> GraphSource:
+        """Where the graph is from."""
+        return self.files.source
+
+    @cached_property
+    def graph(self) -> GraphView | None:
+        """The graph with the model of nodes, if there is one."""
+        return None if self.run is None else graph_of(self.run)
+
+    @cached_property
+    def data(self) -> Data:
+        """The graph in canonical form."""
+        if self.graph is not None:
+            return self.graph.data
+        with without_training_notes():
+            return load_edges(self.source)
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        """Why the edges of a graph in memory are there.
+
+        Raises:
+            InputError: Nobody has found out.
+        """
+        others = [] if self.run is None else self.run.other_seeds
+        if self.has_reasons:
+            reasons = EdgeReasons.load(self.files.reasons, self.data)
+            return Explanation(self.data, reasons, self.graph, others=others)
+        assert self.run is not None
+        assert self.graph is not None
+        by, whose = factors_of(self.run)
+        if whose is None:
+            return Explanation.of_factors(self.graph, self.data, others)
+        self.notes["factors_of"] = whose
+        reasons = Explanation.of_factors(by.trained, self.data, by.other_seeds).reasons
+        return Explanation(self.data, reasons, self.graph, others=others)
+
+    def explain(self, names: list[str]) -> Explanation:
+        """Explain the nodes of these ids, or all reasons where there are none.
+
+        Of a graph that is not read whole it is a part, which has what is near these nodes.
+        """
+        if self.graph is None or self.graph.packed is None:
+            return self.explanation
+        part = self.graph.part_around(names)
+        nodes, every = part.x.size(0), self.graph.rows.num_nodes
+        if nodes < every:
+            self.notes["note"] = (
+                f"what a factor is about is known from {nodes:,} of {every:,} nodes; all else is "
+                "that of the whole graph"
+            )
+        return Explanation.of_factors(self.graph, part)
+
+    def warnings(self, explanation: Explanation) -> tuple[list[str], list[str]]:
+        """What a reader should know of the model and of its factors: all of it, what to print."""
+        if self.run is None:
+            return [], []
+        factors = None
+        if explanation.noun == "factor" and self.graph is not None:
+            factors = self.graph.edge_factors
+        return warnings_of(self.run, factors, again=True)
 
 
 def warnings_of(

@@ -36,7 +36,6 @@ __all__ = [
     "Verbs",
     "assigned",
     "features_of",
-    "is_of_edges",
     "one_of",
 ]
 
@@ -118,11 +117,6 @@ Sets = Annotated[
         help="Give any setting a value (see: lgdgcn settings); may be repeated.",
     ),
 ]
-
-
-def is_of_edges(run: Path) -> bool:
-    """Whether a run folder is of ``--task edges``."""
-    return (run / "reasons.safetensors").is_file()
 
 
 _reading = partial(typer.Option, rich_help_panel="How the graph is read")

@@ -8,7 +8,7 @@ import typer
 
 from lgdgcn.cli import console
 from lgdgcn.cli.libraries import load_libraries
-from lgdgcn.cli.options import Device, Json, Quiet, Run, is_of_edges
+from lgdgcn.cli.options import Device, Json, Quiet, Run
 from lgdgcn.errors import InputError
 from lgdgcn.progress import long_work
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
+    from lgdgcn.cli.opened import OpenedRun
     from lgdgcn.cli.tables import Block
     from lgdgcn.data.source import GraphSource
     from lgdgcn.large.view import GraphView
@@ -42,49 +43,42 @@ def predict(
     ] = None,
     edges: Annotated[
         bool,
-        typer.Option(
-            "--edges", help="Also write every edge's factors, to NAME-edges.csv or .parquet."
-        ),
+        typer.Option("--edges", help="Write edges also of a graph that is not read whole."),
     ] = False,
     proba: Annotated[
-        bool, typer.Option("--proba", help="Also write the probability of every class.")
+        bool, typer.Option("--proba", help="Also write the probability of every class and reason.")
     ] = False,
     device: Device = "auto",
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Write the predicted label, its probability and the factor behind it for every node.
+    """Write the predicted label and its probability for every node, and a reason for every edge.
 
-    Beside them stand the true label and the split, where the graph knows them. Several labels of
+    Beside a label stand the true label and the split, where the graph knows them. Several labels of
     a node have | between them; a | or backslash within a name has a backslash before it. Feature
     columns are matched by name.
 
-    Of a run of --task edges: the type or reason of every edge, its probability, the second best,
-    and the type that was known. Where less than half of an edge is explained, it is unknown.
+    Edges are in a second file, NAME-edges.csv: the likeliest reason or type, its probability, the
+    second, whether so little is explained that it is unknown (1), and the type that was known.
 
     Examples:
         lgdgcn predict runs/cora-lgdgcn --proba
-        lgdgcn predict runs/mine --graph new-graph/ --edges --out predictions.csv
-        lgdgcn predict runs/reasons
+        lgdgcn predict runs/mine --graph new-graph/ --out predictions.csv
     """
     console.begin(quiet=quiet, as_json=as_json)
-    if graph is not None and is_of_edges(run):
-        raise InputError(
-            "--graph: the reasons of a run are those of its own edges; train on the other graph "
-            "with --task edges"
-        )
     if graph is not None and out is None:
         raise InputError("--graph: name the file for another graph's predictions with --out")
     load_libraries()
-    if is_of_edges(run):
-        written = _predict_reasons(run, out, device, probabilities=proba)
-    else:
-        written = _predict_nodes(run, out, graph, device, edges=edges, probabilities=proba)
+    from lgdgcn.cli.tables import PARQUET, require_parquet
+
+    if out is not None and out.suffix == PARQUET:
+        require_parquet()
+    written = _predict(run, out, graph, device, edges=edges, probabilities=proba)
     if as_json:
         console.as_json(written)
 
 
-def _predict_nodes(
+def _predict(
     folder: Path,
     out: Path | None,
     other: str | None,
@@ -93,61 +87,80 @@ def _predict_nodes(
     edges: bool,
     probabilities: bool,
 ) -> dict[str, Any]:
-    """Write a row for every node and, if asked for, for every edge; returns what was written."""
-    from lgdgcn.cli.opened import factors_of, large_graph, warnings_of
-    from lgdgcn.cli.tables import CSV, PARQUET, has_parquet, require_parquet, write_table
-    from lgdgcn.cli.train_table import model_title
+    """Write a row for every node and one for every edge; returns what was written."""
+    from lgdgcn.cli.opened import OpenedRun, large_graph, warnings_of
+    from lgdgcn.cli.tables import CSV, PARQUET, has_parquet, write_table
     from lgdgcn.large.view import GraphView
-    from lgdgcn.runs.finished import open_run
 
-    if out is not None and out.suffix == PARQUET:
-        require_parquet()
-    run = open_run(folder, device)
-    files = run.files
-    with_factors, whose = factors_of(run) if edges else (run, None)
-    if edges and not with_factors.trained.model.num_factors:
-        raise InputError(
-            f"--edges: {model_title(run.result)} has no factors of edges; train --model "
-            "lgdgcn, or leave --edges out"
-        )
+    opened = OpenedRun(folder, device)
+    files, run = opened.files, opened.run
+    if run is None:
+        if other is not None:
+            raise InputError(
+                "--graph: reasons of edges are those of the run's own graph; train on the other one"
+            )
+        edge_file = files.target(out, files.edge_predictions)
+        return _write_edges(opened, edge_file, probabilities) | {"warnings": []}
     source = run.source if other is None else run.source.elsewhere(other)
     graph = large_graph(run, source)
     if out is None:
         is_many = graph is not None and graph.rows.num_nodes >= MANY
         out = files.predictions.with_suffix(PARQUET if is_many and has_parquet() else CSV)
     suffix = PARQUET if out.suffix == PARQUET else CSV
-    edge_file = out.with_name(f"{out.stem}-edges{suffix}") if edges else None
     files.target(out, files.predictions.with_suffix(suffix), graph=source)
-    if edge_file is not None:
-        files.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
-    graph = graph or GraphView.in_memory(run.trained, _read(run, source))
-    written = {"nodes": write_table(out, node_blocks(graph, probabilities)), "file": str(out)}
+    edge_file = out.with_name(f"{out.stem}-edges{suffix}")
+    files.target(edge_file, files.edge_predictions.with_suffix(suffix), graph=source)
+    is_whole = graph is None
+    if graph is None:
+        graph = GraphView.in_memory(run.trained, _read(run, source))
+    if other is None:
+        opened.graph = graph
+    written: dict[str, Any] = {"nodes": write_table(out, node_blocks(graph, probabilities))}
+    written["file"] = str(out)
     console.say(f"{written['nodes']} nodes: {out}")
     warnings, unsaid = warnings_of(run, graph.edge_factors, again=other is not None)
-    if edge_file is not None:
-        view = graph if whose is None else _same_graph(graph, with_factors)
-        written["edges"] = write_table(edge_file, _edge_blocks(view))
+    if is_whole and other is None and (opened.has_reasons or _has_factors(opened)):
+        written |= _write_edges(opened, edge_file, probabilities)
+    elif not opened.has_reasons and run.trained.model.num_factors and (is_whole or edges):
+        written["edges"] = write_table(edge_file, _edge_blocks(graph, probabilities))
         written["edge_file"] = str(edge_file)
         console.say(f"{written['edges']} edges: {edge_file}")
-        if whose is not None:
-            console.say(whose)
-            written["factors_of"] = whose
-            more = warnings_of(with_factors, view.edge_factors, again=other is not None)
-            warnings, unsaid = warnings + more[0], unsaid + more[1]
+    elif not is_whole and not edges:
+        console.say("edges of a graph that is not read whole are written with --edges")
+    else:
+        console.say("edges are not written: there are no reasons of the edges of this graph")
     for warning in unsaid:
         console.warn(warning)
     return written | {"warnings": warnings}
 
 
-def _same_graph(graph: "GraphView", run: "FinishedRun") -> "GraphView":
-    """The graph that another model of the same columns predicts."""
-    from lgdgcn.large.batch_input import check_batchable
-    from lgdgcn.large.view import GraphView
+def _has_factors(opened: "OpenedRun") -> bool:
+    """Whether the model of a run, or the one beside it, has factors of edges."""
+    from lgdgcn.cli.opened import factors_of
 
-    if graph.packed is None:
-        return GraphView.in_memory(run.trained, graph.data)
-    check_batchable(run.trained.settings, run.trained.name)
-    return GraphView.mapped(run.trained, graph.packed)
+    return opened.run is not None and bool(factors_of(opened.run)[0].trained.model.num_factors)
+
+
+def _write_edges(opened: "OpenedRun", file: Path, probabilities: bool) -> dict[str, Any]:
+    """Write every edge of a graph in memory once."""
+    from lgdgcn.cli.tables import edge_columns, write_table
+
+    reasons, names = opened.explanation.reasons, opened.data.get("node_ids")
+    ids = names or range(opened.data.x.size(0))
+    source, target = ([ids[node] for node in end] for end in reasons.edges.ends.tolist())
+    block = edge_columns(
+        source,
+        target,
+        reasons.names,
+        reasons.probability,
+        unknown=reasons.unknown,
+        known=reasons.known,
+        probabilities=probabilities,
+    )
+    count = write_table(file, [block])
+    for note in ("", *opened.notes.values()):
+        console.say(note or f"{count} edges: {file}")
+    return {"edges": count, "edge_file": str(file), **opened.notes}
 
 
 def _read(run: "FinishedRun", source: "GraphSource") -> "Data":
@@ -196,7 +209,7 @@ def node_blocks(graph: "GraphView", probabilities: bool) -> Iterator["Block"]:
             advance(high, high / count)
 
 
-def _edge_blocks(graph: "GraphView") -> Iterator["Block"]:
+def _edge_blocks(graph: "GraphView", probabilities: bool) -> Iterator["Block"]:
     """Every edge once with its factors, the end with the smaller number first."""
     import torch
 
@@ -205,7 +218,9 @@ def _edge_blocks(graph: "GraphView") -> Iterator["Block"]:
     rows, factors, done = graph.rows, graph.edge_factors, 0
     assert factors is not None
     parts = [(0, rows.num_nodes)] if graph.packed is None else graph.ranges()
-    yield edge_columns([], [], factors[:0])  # the header
+    names = [f"factor {number + 1}" for number in range(factors.size(1))]
+    more: dict[str, Any] = {"probabilities": probabilities}
+    yield edge_columns([], [], names, factors[:0].cpu().numpy(), **more)  # the header
     with long_work("predicting edges", "edges") as advance:
         for low, high in parts:
             ends = torch.stack(rows.edges(low, high))
@@ -213,7 +228,8 @@ def _edge_blocks(graph: "GraphView") -> Iterator["Block"]:
             for first in range(0, ends.size(1), BLOCK):
                 part = ends[:, first : first + BLOCK]
                 source, target = (graph.ids(end) for end in part)
-                yield edge_columns(source, target, _factors(graph, part))
+                shares = _factors(graph, part).cpu().numpy()
+                yield edge_columns(source, target, names, shares, **more)
                 done += part.size(1)
                 advance(done, 2 * done / rows.num_edges)
 
@@ -225,21 +241,3 @@ def _factors(graph: "GraphView", ends: "Tensor") -> "Tensor":
     nobody = ends.new_zeros(0)
     there, back = (graph.output(nobody, edges).layers[-1] for edges in (ends, ends.flip(0)))
     return (there.edge_factors + back.edge_factors) / 2
-
-
-def _predict_reasons(
-    folder: Path, out: Path | None, device: str, *, probabilities: bool
-) -> dict[str, Any]:
-    """Write every edge of a run of ``--task edges`` once; returns what was written."""
-    from lgdgcn.cli.opened import open_reasons
-    from lgdgcn.cli.tables import PARQUET, reason_columns, require_parquet, write_table
-    from lgdgcn.runs.folder import Run
-
-    if out is not None and out.suffix == PARQUET:
-        require_parquet()
-    run = Run.open(folder)
-    target = run.target(out, run.edge_predictions)
-    found = open_reasons(run, device)
-    count = write_table(target, [reason_columns(found.ids, found.reasons, probabilities)])
-    console.say(f"{count} edges: {target}")
-    return {"edges": count, "edge_file": str(target), "warnings": []}

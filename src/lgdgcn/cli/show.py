@@ -5,8 +5,7 @@ from typing import Any
 
 from lgdgcn.cli import console
 from lgdgcn.cli.libraries import load_libraries
-from lgdgcn.cli.options import Json, Run, is_of_edges
-from lgdgcn.config import AUTO
+from lgdgcn.cli.options import Json, Run
 from lgdgcn.errors import InputError, LGDError
 
 __all__ = ["show"]
@@ -21,7 +20,7 @@ def show(run: Run, as_json: Json = False) -> None:
     """
     console.begin(as_json=as_json)
     load_libraries()
-    from lgdgcn.cli.train_edges import print_reasons
+    from lgdgcn.cli.reasons import print_reasons
     from lgdgcn.cli.train_table import print_results
     from lgdgcn.runs.files import read_config, read_result
     from lgdgcn.runs.folder import Run
@@ -37,14 +36,14 @@ def show(run: Run, as_json: Json = False) -> None:
     read = {key: value for key, value in config["run"].items() if key != "model"}
     console.say(", ".join(f"{key} {_words(value)}" for key, value in read.items()))
     try:
-        if is_of_edges(run):
-            results = [json.loads(files.result.read_text(encoding="utf-8"))]
-            given = config["settings"].get("factors") != AUTO
-            print_reasons(source.name, results[0], given=given)
-        else:
+        if files.model.is_file():
             beside = sorted((run / "compared").glob("*/result.json"))
             results = [read_result(file) for file in (files.result, *beside)]
             print_results(source, results, run, notes=False)
+        else:
+            results = [json.loads(files.result.read_text(encoding="utf-8"))]
+        if "reasons" in results[0]:
+            print_reasons(source.name, results[0]["reasons"])
     except LGDError:
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -18,9 +18,6 @@ from lgdgcn.models import NodeOutput
 from lgdgcn.storage import atomic_write, write_csv
 from lgdgcn.train.trained import TrainedModel
 
-if TYPE_CHECKING:
-    from lgdgcn.reasons import EdgeReasons
-
 __all__ = [
     "CSV",
     "PARQUET",
@@ -31,7 +28,6 @@ __all__ = [
     "known_columns",
     "known_of",
     "node_columns",
-    "reason_columns",
     "require_parquet",
     "with_text",
     "write_table",
@@ -99,37 +95,47 @@ def with_text(columns: Block, text: Mapping[str, Sequence[str]]) -> Block:
     return columns | {f"{name}_text" if name == "node" else name: c for name, c in text.items()}
 
 
-def edge_columns(source: Sequence[Any], target: Sequence[Any], factors: Tensor) -> Block:
-    """The ends of edges, their likeliest factor and the probability of each ``[P, M]``."""
-    shares = factors.cpu().numpy()
-    columns: Block = {"source": source, "target": target}
-    columns["factor"] = np.asarray(factors.argmax(1).cpu() + 1)
-    return columns | {f"p{m + 1}": shares[:, m] for m in range(shares.shape[1])}
+def edge_columns(
+    source: Sequence[Any],
+    target: Sequence[Any],
+    names: Sequence[str],
+    shares: "np.ndarray[Any, Any]",
+    *,
+    unknown: "np.ndarray[Any, Any] | None" = None,
+    known: "np.ndarray[Any, Any] | None" = None,
+    probabilities: bool,
+) -> Block:
+    """Edges with their two likeliest reasons, the same columns whoever found them.
 
-
-def reason_columns(ids: Sequence[Any], reasons: "EdgeReasons", probabilities: bool) -> Block:
-    """Every edge once with its two likeliest types or reasons; of an unknown one none is named."""
-    source, target = ([ids[node] for node in end] for end in reasons.edges.ends.tolist())
-    unknown, shares = reasons.unknown, reasons.probability
+    Args:
+        source: One end of each.
+        target: The other end.
+        names: Of the reasons.
+        shares: Their probabilities ``[e, K]``.
+        unknown: Whether an edge is explained too little to name a reason ``[e]``.
+        known: One for every type that was observed ``[e, K]``.
+        probabilities: Whether to write those of all reasons.
+    """
+    order = np.argsort(-shares, axis=1, kind="stable")
+    rows = np.arange(len(shares))
+    blank = np.zeros(len(shares), dtype=bool)
     columns: Block = {"source": source, "target": target}
-    likeliest = np.argsort(-shares, axis=1, kind="stable")
-    names = ((reasons.noun, "probability"), ("second", "second_probability"))
-    for rank, (name, probability) in enumerate(names):
-        is_empty = unknown | (rank >= shares.shape[1])
-        best = likeliest[:, min(rank, shares.shape[1] - 1)]
-        blank = "unknown" if rank == 0 else ""
-        columns[name] = [
-            blank if empty else reasons.names[number]
-            for number, empty in zip(best.tolist(), is_empty.tolist(), strict=True)
-        ]
-        columns[probability] = np.where(is_empty, math.nan, shares[np.arange(len(best)), best])
-    if reasons.known is not None:  # several have ; between them, as in edges.csv
-        columns["known"] = [
-            ";".join(name for name, is_one in zip(reasons.names, row, strict=True) if is_one)
-            for row in reasons.known.tolist()
-        ]
+    columns["reason"] = [names[number] for number in order[:, 0].tolist()]
+    columns["probability"] = shares[rows, order[:, 0]]
+    if len(names) > 1:
+        columns["second"] = [names[number] for number in order[:, 1].tolist()]
+        columns["second_probability"] = shares[rows, order[:, 1]]
+    else:
+        columns["second"] = [""] * len(shares)
+        columns["second_probability"] = np.full(len(shares), math.nan)
+    columns["unknown"] = (blank if unknown is None else unknown).astype(np.int32)
+    given = np.zeros_like(shares) if known is None else known
+    columns["known"] = [  # several have ; between them, as in edges.csv
+        ";".join(name for name, is_one in zip(names, row, strict=True) if is_one)
+        for row in given.tolist()
+    ]
     if probabilities:
-        columns |= {f"p:{name}": shares[:, k] for k, name in enumerate(reasons.names)}
+        columns |= {f"p:{name}": shares[:, k] for k, name in enumerate(names)}
     return columns
 
 

@@ -1,7 +1,7 @@
-"""``lgdgcn train``: train a model on a graph, show how good it is, leave a run folder behind."""
+"""``lgdgcn train``: learn a graph, show how good that is, leave a run folder behind."""
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,10 +35,17 @@ from lgdgcn.config import (
     model_name,
 )
 from lgdgcn.data.source import GraphSource
-from lgdgcn.errors import InputError
+from lgdgcn.errors import InputError, UnlabelledError
 from lgdgcn.search.families import budget_of, families_with, limit_of
 
-__all__ = ["Asked", "TrainOptions", "train"]
+__all__ = ["WITHOUT_LABELS", "Asked", "TrainOptions", "train"]
+
+REASONS = (AUTO, "model", "factors", "none")  # what --reasons may be
+# options that have a meaning where there are no labels, beside those that say how a graph is read
+WITHOUT_LABELS = {field.name for field in fields(GraphOptions)} - {"label"} | {
+    *("graph", "seeds", "seed", "factors", "reasons", "device", "out", "resume", "overwrite"),
+    *("budget", "time_limit", "json", "quiet"),
+}
 
 
 def _setting(help: str) -> Any:
@@ -61,9 +68,18 @@ class TrainOptions:
         int | None,
         typer.Option(
             help="Number of runs, each with a seed of its own.",
-            show_default="1; for --task edges without known types, 3",
+            show_default="1; of a graph without labels 3",
         ),
     ] = None
+    reasons: Annotated[
+        str,
+        typer.Option(
+            help="Who says why an edge is there. model: a model of edges, which gives types where "
+            "edges.csv has a column type. factors: those of the model of nodes. auto: the model of "
+            "edges, on a graph of your own that it does not take long for.",
+            autocompletion=one_of(REASONS),
+        ),
+    ] = AUTO
     seed: Annotated[int, typer.Option(help="The first seed; others follow it.")] = 0
     epochs: Annotated[int | None, _setting("Most epochs.")] = None
     factors: Annotated[str | None, _setting("Latent factors, or auto.")] = None
@@ -137,6 +153,10 @@ class Asked:
     @classmethod
     def of(cls, source: GraphSource, options: TrainOptions) -> "Asked":
         """Read the options, and refuse what has no sense or no effect."""
+        if options.reasons not in REASONS:
+            raise InputError(f"--reasons is {options.reasons!r}; choose {', '.join(REASONS)}")
+        if options.seeds is not None and options.seeds < 1:
+            raise InputError(f"--seeds is {options.seeds}; give at least 1")
         if not 0 <= options.seed < 2**31:
             raise InputError(f"--seed is {options.seed}; give a whole number from 0")
         names = [name.strip() for name in (options.compare or "").split(",") if name.strip()]
@@ -221,61 +241,51 @@ def _settings_of(name: str | None, given: dict[str, Any], config: Path | None) -
 def train(
     ctx: typer.Context,
     graph: Graph = "synthetic",
-    task: Annotated[
-        str,
-        typer.Option(
-            help="nodes: classes of nodes. edges: why each edge is there; types of all edges where "
-            "edges.csv has a column type that names some of them. No node labels are needed."
-        ),
-    ] = "nodes",
     *,
     options: TrainOptions,
     json: Json = False,
     quiet: Quiet = False,
     reading: GraphOptions,
 ) -> None:
-    """Train a model on a graph and show how good it is.
+    """Learn the labels of a graph's nodes and the reasons of its edges, and show how good that is.
 
     On a graph of your own all models take part in a race on validation, and the winner is what
-    lgdgcn predict uses.
+    lgdgcn predict uses. Every edge has its reasons; types where a column type in edges.csv names
+    those of some edges. A graph without labels has reasons only.
 
     Examples:
         lgdgcn train my-graph/ --id key --label genre --ignore notes
         lgdgcn train my-graph/ --budget 100 --metric macro_f1 --seeds 5
-        lgdgcn train my-graph/ --model lgdgcn --factors 3 --set dropout=0.3
+        lgdgcn train my-graph/ --model lgdgcn --factors 3 --set dropout=0.3 --reasons factors
         lgdgcn train synthetic --compare gcn,disengcn,lgdgcn-paper
         lgdgcn train cora --model lgdgcn-released --seeds 10
         lgdgcn train cora --out runs/cora --resume
-        lgdgcn train my-graph/ --task edges --out runs/reasons
     """
     console.begin(quiet=quiet, as_json=json)
-    source, seeds = reading.source(graph), options.seeds
-    if task not in ("nodes", "edges"):
-        raise InputError(f"--task is {task!r}; choose nodes or edges")
-    if seeds is not None and seeds < 1:
-        raise InputError(f"--seeds is {seeds}; give at least 1")
-    if task == "edges":
-        load_libraries()
-        from lgdgcn.cli.train_edges import refuse_options_of_nodes, train_edges
+    source = reading.source(graph)
+    asked = Asked.of(source, options)
+    load_libraries()
+    from lgdgcn.cli.train_nodes import train_nodes
 
-        refuse_options_of_nodes(ctx)
-        folder, result = train_edges(
-            source,
-            factors=options.factors,
-            seeds=seeds,
-            device=options.device,
-            folder=options.out,
-            overwrite=options.overwrite,
-        )
-        results = [result]
-    else:
-        asked = Asked.of(source, options)
-        load_libraries()
-        from lgdgcn.cli.train_nodes import train_nodes
-
+    try:
         folder, results = train_nodes(asked)
+    except UnlabelledError as error:
+        if options.reasons in ("factors", "none") or _asks_for_labels(ctx):
+            raise
+        from lgdgcn.cli.reasons import train_reasons
+
+        console.say(f"{error}; without them, reasons of edges are found")
+        folder, result = train_reasons(asked)
+        results = [result]
     if json and results:
         from lgdgcn.storage import to_json
 
         others = {model_name(one["model"], one["variant"]): one for one in results[1:]}
         console.as_json(to_json({"folder": str(folder), **results[0], "compared": others}))
+
+
+def _asks_for_labels(ctx: typer.Context) -> bool:
+    """Whether the command line has an option that is of no use without labels."""
+    names = {str(param.name) for param in ctx.command.params} - WITHOUT_LABELS
+    sources = (ctx.get_parameter_source(name) for name in names)
+    return any(source is not None and source.name == "COMMANDLINE" for source in sources)

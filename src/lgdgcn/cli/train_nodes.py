@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch_geometric.data import Data
 from lgdgcn import __version__
 from lgdgcn.cli import console
 from lgdgcn.cli.batches import check_same_graph, fitting, follow, graph_loader, several_ranks
+from lgdgcn.cli.reasons import find_reasons, print_reasons, results_of
 from lgdgcn.cli.train import Asked
 from lgdgcn.cli.train_table import (
     epoch_progress,
@@ -33,6 +35,7 @@ from lgdgcn.config import (
     to_toml,
 )
 from lgdgcn.errors import InputError, StoppedError
+from lgdgcn.reasons import EdgeReasons
 from lgdgcn.runs.checkpoint import check_same
 from lgdgcn.runs.files import read_config
 from lgdgcn.runs.finished import finished_result
@@ -114,6 +117,7 @@ class _Command:
     device: torch.device
     stop: StopRequest
     path: Path = Path()
+    has_reasons: bool = False
 
     @property
     def data(self) -> Data:
@@ -139,13 +143,21 @@ class _Command:
             _ = self._load_whole
         say_what_was_read(self._name, self.data, planned.candidates[0].settings)
         with run, ExitStack() as held:
+            reasons = self._reasons(run)
+            if reasons is not None:
+                self.has_reasons, self.load = True, _with(reasons, self.load)
             also = self._race(planned, rows, held)
+            if reasons is not None and not run.reasons.is_file():
+                reasons.save(run.reasons, self.data)
             results = [self._train(planned)]
             whole = self._load_whole if also else self.load
             results += [self._train(other, whole) for other in also]
             folders = [run, *(one.run for one in also)]
             if verdict := find_verdict(results, folders, whole, self.device):
                 results[0]["verdict"] = verdict
+            if reasons is not None:
+                results[0]["reasons"] = results_of(self.data, reasons, self._name, run)
+            if verdict or reasons is not None:
                 run.write_result(results[0])
         return results
 
@@ -169,6 +181,27 @@ class _Command:
                 f"--config {config} would be replaced by the run in {run.path}: copy it elsewhere "
                 "or choose another --out"
             )
+
+    def _reasons(self, run: Run) -> EdgeReasons | None:
+        """Why the edges are there: found before the race, as models may use it."""
+        mode, data = self.asked.options.reasons, self.data
+        if run.config.is_file():  # it is resumed
+            if read_config(run.config)["run"].get("reasons") != "model":
+                return None
+            if run.reasons.is_file():
+                return EdgeReasons.load(run.reasons, data)
+            mode = "model"
+        if Ranks.current().size > 1:
+            mode = "factors"
+        varies = self.asked.source.varies_with_seed and len(self.asked.seeds) > 1
+        return find_reasons(
+            data,
+            self.asked.source,
+            mode,
+            check=lambda: self.stop.check("stopped before anything was trained"),
+            several_splits=varies,
+            random_state=self.asked.seeds[0],
+        )
 
     @cached_property
     def _load_whole(self) -> Callable[[int], Data]:
@@ -247,7 +280,7 @@ class _Command:
             ours = Run(ours.path, overwrite=True, inner=True)  # what a killed race may have begun
         if self.asked.model is None:
             rows = _without(rows, winner)
-            if has_ours and not belongs("factors", winner):
+            if has_ours and not self.has_reasons and not belongs("factors", winner):
                 rows = [Planned(ours, planned.candidates), *_without(rows, "lgdgcn")]
         for one in rows:
             held.enter_context(one.run)
@@ -258,6 +291,11 @@ class _Command:
         if choice is not None:
             self._begin(planned, choice, choice.ranking[0])
         return rows
+
+    def _header(self, model: str) -> Result:
+        """What ``config.toml`` says of the run of a model."""
+        header = run_header(self.asked.source, model, self.asked.seeds)
+        return header | ({"reasons": "model"} if self.has_reasons else {})
 
     def _choose(self, tried: list[Candidate]) -> Choice:
         choice = choose(
@@ -279,7 +317,7 @@ class _Command:
     def _begin(self, planned: Planned, choice: Choice, ranked: Ranked) -> None:
         """Write down what was chosen, and the epochs that the race has trained of it."""
         candidate, planned.begun = ranked.candidate, ranked.state
-        tables: Result = {"run": run_header(self.asked.source, candidate.model, self.asked.seeds)}
+        tables: Result = {"run": self._header(candidate.model)}
         tables["settings"] = candidate.settings.as_dict()
         if choice.factors is not None and belongs("factors", candidate.model):
             tables["auto_factors"] = choice.factors.as_dict()
@@ -302,8 +340,7 @@ class _Command:
             alike = {key: alike[key] for key in (*SHARED, *self.settings) if key in alike}
         if every[0]["factors"] == AUTO:  # found by itself
             alike = {key: value for key, value in alike.items() if key not in FOUND}
-        header = run_header(self.asked.source, tried[0].model, self.asked.seeds)
-        check_same(saved, {"run": header, "settings": found | alike})
+        check_same(saved, {"run": self._header(tried[0].model), "settings": found | alike})
         return Candidate(model, resolve(found))
 
     def _train(self, planned: Planned, load: Callable[[int], Data] | None = None) -> Result:
@@ -340,7 +377,21 @@ class _Command:
         source = self.asked.source
         notes = not self.settings and source.dataset.lower() == source.name
         print_results(source, results, self.path, notes=notes)
+        if "reasons" in results[0]:
+            print_reasons(source.name, results[0]["reasons"])
         console.say(f"run folder: {self.path}; next: lgdgcn predict {self.path}")
+
+
+def _with(reasons: EdgeReasons, load: Callable[[int], Data]) -> Callable[[int], Data]:
+    """What reads the graph together with the reasons of its edges."""
+
+    @lru_cache(maxsize=2)
+    def read(seed: int) -> Data:
+        data = copy(load(seed))
+        reasons.attach(data)
+        return data
+
+    return read
 
 
 def _without(rows: list[Planned], model: str) -> list[Planned]:

@@ -19,7 +19,7 @@ from lgdgcn.data.node_table import node_ids, read_nodes, summaries
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.data.tables import SUFFIXES, TEXT_BYTES, Table, find_table, read_npz, read_table
 from lgdgcn.data.validate import canonical, with_features
-from lgdgcn.errors import InputError, LGDNote, LGDWarning
+from lgdgcn.errors import InputError, LGDNote, LGDWarning, UnlabelledError
 from lgdgcn.runtime import require_memory
 
 __all__ = ["NO_LABELS", "column_summaries", "finish_graph", "read_graph"]
@@ -79,13 +79,15 @@ def read_graph(
         names = ", ".join(f"edges{suffix}" for suffix in SUFFIXES)
         raise InputError(f"{folder} has no edges file; add one of {names}")
     if nodes is None and require_labels:
-        raise InputError(f"{folder} has no nodes file; add nodes.csv with id and label to train")
+        raise UnlabelledError(
+            f"{folder} has no nodes file; add nodes.csv with id and label to train"
+        )
     written = read_graph_file(folder)
     given = merged_roles(written.roles, roles or {})
     ends = some_ends(edges, written.delimiter) if nodes else set()
     values = _read_nodes(nodes, given, encoding, written.delimiter, ends) if nodes else {}
     if require_labels and "y" not in values:
-        raise InputError(f"{nodes} {NO_LABELS}")
+        raise UnlabelledError(f"{nodes} {NO_LABELS}")
     try:
         values |= read_edges(edges, values.get("node_ids"), nodes, written.delimiter)
     except UnknownNodeError as error:

@@ -26,7 +26,7 @@ from lgdgcn.data.labels import (
     stratified_split,
 )
 from lgdgcn.data.spectral import SPECTRAL_NAMES, spectral_features
-from lgdgcn.errors import InputError, LGDWarning
+from lgdgcn.errors import InputError, LGDWarning, UnlabelledError
 from lgdgcn.progress import long_work
 
 __all__ = ["canonical", "fingerprint", "with_features"]
@@ -106,7 +106,7 @@ def canonical(data: Data, require_labels: bool | None = None, *, listed_once: bo
     if labelled.any() and require_labels is not False:
         check_trainable(y, classes, masks)
     elif require_labels:
-        raise InputError("y is missing or empty: training needs labels, at least two classes")
+        raise UnlabelledError("y is missing or empty: training needs labels, at least two classes")
 
     graph = Data(x=x, edge_index=edge_index, y=y, classes=classes, **masks)
     if edge_weight is not None:

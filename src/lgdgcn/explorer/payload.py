@@ -98,6 +98,7 @@ def payload(
     progress("layout of the graph")
     position = graph_layout(explanation.edges.ends, len(explanation.ids), seed)
     has_factors = explanation.noun == "factor" and model is not None
+    has_factors = has_factors and bool(explanation.outputs[0].layers)
     what = f"{explanation.noun}s of edges" if model is None else MODELS[model.name].title
     return {
         "title": f"{what[0].upper()}{what[1:]} {'of' if model is None else 'on'} "

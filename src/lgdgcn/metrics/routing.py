@@ -40,7 +40,7 @@ def routing_warning(edge_factors: Tensor | None, settings: Settings) -> str | No
         >>> shares = torch.tensor([[0.9, 0.1]]).repeat(50, 1)
         >>> print(routing_warning(shares, Settings(factors=2)))  # doctest: +NORMALIZE_WHITESPACE
         one factor is the likeliest of all edges, so factors do not say why an edge is there;
-        try lgdgcn train GRAPH --task edges
+        try lgdgcn train GRAPH --reasons model
         >>> routing_warning(torch.eye(2).repeat(25, 1), Settings(factors=2))
     """
     entropy = None if edge_factors is None else routing_entropy(edge_factors)
@@ -65,7 +65,7 @@ def routing_warning(edge_factors: Tensor | None, settings: Settings) -> str | No
     known = "all" if share == 1 else f"{math.floor(1000 * share) / 10} % of the"
     return (
         f"{_ONE_FACTOR} {known} edges, so factors do not say why an edge is there; "
-        "try lgdgcn train GRAPH --task edges"
+        "try lgdgcn train GRAPH --reasons model"
     )
 
 

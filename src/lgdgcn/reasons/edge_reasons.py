@@ -146,6 +146,10 @@ class EdgeReasons:
         }
         return replace(self, edges=edges, **parts)
 
+    def attach(self, data: Data) -> None:
+        """Give a graph ``edge_reasons`` ``[2 E, K]``, by which models may let labels travel."""
+        data.edge_reasons = torch.from_numpy(self.edges.both(self.probability)).float()
+
     def save(self, file: Path, data: Data) -> None:
         """Write them and which graph they are of.
 

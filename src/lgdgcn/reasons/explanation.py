@@ -410,7 +410,7 @@ def without_edges(data: Data, edges: Edges, removed: Array) -> Data:
     graph = copy(data)
     graph.x = features_without_edges(data.x, data.edge_index, data.edge_index[:, gone])
     graph.edge_index = data.edge_index[:, ~gone]
-    for key in ("edge_weight", "edge_type"):
+    for key in ("edge_weight", "edge_type", "edge_reasons"):
         if key in data:
             graph[key] = data[key][~gone]
     return graph

@@ -75,8 +75,8 @@ class EdgeReasonModel(BaseEstimator):
         types = known_types(graph) if types is None else types
         if types is not None and self.num_reasons is not None:
             raise InputError(
-                f"--factors is {self.num_reasons}, but {types.size(1)} types of edges are known, "
-                "and each is a reason; leave out --factors"
+                f"num_reasons is {self.num_reasons}, but {types.size(1)} types of edges are "
+                "known, and each is a reason; leave it out"
             )
         started = time.monotonic()
         progress("reasons of edges")

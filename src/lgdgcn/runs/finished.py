@@ -17,6 +17,7 @@ from lgdgcn.data.labels import IDENTIFIER
 from lgdgcn.data.source import GraphSource
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import CheckpointError, InputError, LGDNote, LGDWarning
+from lgdgcn.reasons import EdgeReasons
 from lgdgcn.runs.checkpoint import Checkpoint, differences
 from lgdgcn.runs.files import no_run, read_config, read_result
 from lgdgcn.runs.folder import Run
@@ -108,6 +109,8 @@ class FinishedRun:
         with without_training_notes():
             data = self.source.load(seed, encoding=self.trained.encoding)
         self.check_same(data)
+        if self.files.reasons.is_file():
+            EdgeReasons.load(self.files.reasons, data).attach(data)
         return data
 
     def check_same(self, data: Data) -> None:
@@ -132,10 +135,10 @@ def open_run(folder: Path, device: str) -> FinishedRun:
         InputError: There is no finished run, or it is damaged.
     """
     files = Run.open(folder)
-    if files.reasons.is_file():
+    if files.reasons.is_file() and not files.model.is_file():
         raise InputError(
-            f"{folder} holds reasons of edges, not a model of nodes: see them with lgdgcn explain "
-            f"{folder}, explore or predict, or train without --task edges"
+            f"{folder} holds reasons of edges, but no model of nodes: see them with lgdgcn explain "
+            f"{folder}, explore or predict"
         )
     if not files.model.is_file():
         raise InputError(no_run(folder))

@@ -4,8 +4,8 @@
 ``units.png`` and, of several seeds, ``model-seed-0.safetensors`` and so on; while it trains
 ``checkpoint.safetensors`` with ``checkpoint.previous.safetensors``; once asked for,
 ``predictions.csv``, ``predictions-edges.csv`` (``.parquet`` of large graphs), ``measure.json`` and
-``explore.html``; below ``compared/`` a folder of the same kind for every model beside it. A run of
-``--task edges`` has ``reasons.safetensors`` and ``reasons.png`` instead of a model and its units.
+``explore.html``; below ``compared/`` a folder of the same kind for every model beside it. Reasons
+of the edges are ``reasons.safetensors`` and ``reasons.png``; without labels there is no model.
 A run owns the files of these names, once ``config.toml`` says that it is a run, and nothing else.
 ``run.lock`` is empty and stays.
 Everything that can be refused is refused before training.

@@ -29,7 +29,7 @@ TODAY = {
     "structure": "--set structure=both --set refresh_every=5 --set structure_neighbours=5",
     "two parts": "--set batch_parts=2",
     "resume": "--resume",
-    "edges": "train {graph} --task edges --out {run} --seeds {seeds}",
+    "edges": "train {graph} --out {run} --seeds {seeds}",
     "number of reasons": "--factors {number}",
     "synthetic": "synthetic:nodes={nodes},classes=3,factors=4,average_degree=10",
     "population of paper": "{here}/population.py {graph} {run} {epochs} paper",

@@ -1,4 +1,4 @@
-"""``lgdgcn train --task edges``, and ``lgdgcn predict --edges`` of what it has found."""
+"""Reasons of edges by `lgdgcn train`, and what the other commands make of them."""
 
 import csv
 import json
@@ -11,6 +11,9 @@ from matplotlib.image import imread
 
 from cli.edge_graph import HOSTILE, write
 from cli.runner import call, content, rows
+
+COLUMNS = ["source", "target", "reason", "probability", "second", "second_probability"]
+COLUMNS += ["unknown", "known"]
 
 
 def read(file):
@@ -28,7 +31,7 @@ def test_types_are_named_and_measured_on_held_back_ones(typed):
     assert {*HOSTILE} <= rows(outcome.out).keys()
     assert "2 activities of nodes (log-likelihood of held-out edges:" in outcome.out
     assert "edges of known type were held back; on the " in outcome.out
-    result = json.loads((run / "result.json").read_text())
+    result = json.loads((run / "result.json").read_text())["reasons"]
     assert [row["name"] for row in result["reasons"]] == HOSTILE
     assert sum(row["share"] for row in result["reasons"]) == pytest.approx(1, abs=1e-5)
     [held] = result["held_back"]
@@ -36,11 +39,11 @@ def test_types_are_named_and_measured_on_held_back_ones(typed):
     assert held["accuracy"] > 0.8
     assert held["calibration_error"] < 0.25
     config = tomllib.loads((run / "config.toml").read_text())
-    assert (config["run"]["task"], config["settings"]["factors"]) == ("edges", "auto")
+    assert (config["run"]["model"], config["settings"]["factors"]) == ("none", "auto")
 
 
 def predicted(run, *args):
-    outcome = call("predict", run, "--edges", *args)
+    outcome = call("predict", run, *args)
     assert (outcome.code, outcome.err) == (0, ""), outcome
     return read(run / "predictions-edges.csv")
 
@@ -49,31 +52,29 @@ def test_predicted_types_beside_the_known_ones(typed):
     graph, run, _ = typed
     table, given = predicted(run), read(graph / "edges.csv")
     known = {frozenset((row["source"], row["target"])): row["type"] for row in given}
-    columns = ["source", "target", "type", "probability", "second", "second_probability", "known"]
-    assert list(table[0]) == columns
+    assert list(table[0]) == COLUMNS
     found = {
         frozenset((unguarded(row["source"]), unguarded(row["target"]))): unguarded(row["known"])
         for row in table
     }
     assert found == known
-    answers = [row for row in table if row["type"] != "unknown"]
-    assert {unguarded(row["type"]) for row in answers} == set(HOSTILE)
-    for row in answers:
+    assert {unguarded(row["reason"]) for row in table} == set(HOSTILE)
+    for row in table:
         first, second = float(row["probability"]), float(row["second_probability"])
         assert first >= second
         assert first + second == pytest.approx(1, abs=2e-6)
-        assert {unguarded(row["type"]), unguarded(row["second"])} == set(HOSTILE)
-    for row in table:
-        if row["type"] == "unknown":
-            assert row["known"] == row["probability"] == row["second"] == ""
-    single = [row for row in answers if row["known"] in ("'=1+1", HOSTILE[0])]
+        assert {unguarded(row["reason"]), unguarded(row["second"])} == set(HOSTILE)
+        assert row["known"] == "" or row["unknown"] == "0"
+    single = [row for row in table if row["known"] in ("'=1+1", HOSTILE[0])]
     assert single
-    assert all(row["type"] == row["known"] for row in single)  # what was given is not contradicted
+    assert all(
+        row["reason"] == row["known"] for row in single
+    )  # what was given is not contradicted
 
 
 def test_all_probabilities_and_another_file(typed, tmp_path):
     _, run, _ = typed
-    outcome = call("predict", run, "--edges", "--proba", "--out", tmp_path / "e.csv")
+    outcome = call("predict", run, "--proba", "--out", tmp_path / "e.csv")
     assert outcome.code == 0, outcome
     row = read(tmp_path / "e.csv")[0]
     assert float(row["p:=1+1"]) + float(row["p:</script>[b]"]) == pytest.approx(1, abs=2e-6)
@@ -89,20 +90,21 @@ def test_cells_that_a_spreadsheet_would_run_are_guarded(typed):
 def test_reasons_without_types_and_the_picture_of_their_number(untyped):
     _, run, outcome = untyped
     assert (outcome.code, outcome.err) == (0, "")
-    result = json.loads((run / "result.json").read_text())
+    result = json.loads((run / "result.json").read_text())["reasons"]
     choice = result["choice"]
     assert choice["num_factors"] == len(result["reasons"]) == 2
     assert "the fewest within one standard error of the best number, " in outcome.out
     assert "held back" not in outcome.out
     assert imread(run / "reasons.png").std() > 0.05
     table = predicted(run)
-    assert list(table[0])[2:] == ["reason", "probability", "second", "second_probability"]
-    assert {row["reason"] for row in table} <= {"reason 1", "reason 2", "unknown"}
+    assert list(table[0]) == COLUMNS
+    assert {row["reason"] for row in table} <= {"reason 1", "reason 2"}
+    assert {row["known"] for row in table} == {""}
 
 
 def test_a_given_number_of_reasons(untyped, tmp_path):
     graph, _, _ = untyped
-    args = ["train", graph, "--task", "edges", "--factors", 1, "--out", tmp_path / "run"]
+    args = ["train", graph, "--factors", 1, "--out", tmp_path / "run"]
     args += ["--seeds", 1]
     outcome = call(*args)
     assert "one seed: whether others find the same is not known" in outcome.out
@@ -112,9 +114,7 @@ def test_a_given_number_of_reasons(untyped, tmp_path):
         ("", "")
     }
     before = content(tmp_path / "run")
-    again = call(*args)
-    assert again.refused("already holds a run: add --overwrite")
-    assert "--resume" not in again.err  # a fit of edges is not gone on with
+    call(*args).refused("already holds a finished run", "add --overwrite")
     assert content(tmp_path / "run") == before
     assert call(*args, "--overwrite").code == 0
     assert not (tmp_path / "run" / "predictions-edges.csv").exists()  # of the run before
@@ -122,14 +122,16 @@ def test_a_given_number_of_reasons(untyped, tmp_path):
 
 def test_few_known_types_are_not_measured(tmp_path):
     graph = write(tmp_path / "graph", share=0.3, pairs=60, types=["a", "b\x1b[31m"])
-    outcome = call("train", graph, "--task", "edges", "--out", tmp_path / "run")
+    said = json.loads(call("train", graph, "--json", "--out", tmp_path / "json").out)
+    assert (said["folder"], said["reasons"]["noun"]) == (str(tmp_path / "json"), "type")
+    outcome = call("train", graph, "--out", tmp_path / "run")
     assert outcome.code == 0, outcome
     assert "fewer than 50 edges have a known type" in outcome.out
     assert "\x1b" not in outcome.out
 
 
 def test_a_single_known_type_is_refused(tmp_path):
-    train = ["--task", "edges", "--out", tmp_path / "run"]
+    train = ["--out", tmp_path / "run"]
     one = write(tmp_path / "one", share=0.5, types=["@a", "@a"])
     call("train", one, *train).refused("'@a' is the only known type")
     assert not (tmp_path / "run").exists()
@@ -139,7 +141,7 @@ def test_reasons_are_described_and_compared_over_seeds(untyped):
     graph, run, outcome = untyped
     assert "agreement with 2 other fits: 100 % where" in outcome.out
     result = json.loads((run / "result.json").read_text())
-    for row in result["reasons"]:
+    for row in result["reasons"]["reasons"]:
         assert len(row["about"]) == 3
         assert row["stability"]["fits"] == 3
         assert row["stability"]["stable"]  # they were planted
@@ -185,13 +187,13 @@ def test_unknown_edges_are_counted_as_unknown_everywhere(tmp_path):
     graph, run = tmp_path / "graph", tmp_path / "run"
     graph.mkdir()
     pairs = sorted({tuple(sorted(pair)) for pair in draws.integers(0, 40, (150, 2)).tolist()})
-    lines = [f"{a},{b},{'xy'[draws.integers(2)] if i < 40 else ''}" for i, (a, b) in
+    lines = [f"{a},{b},{'uvwxyz'[draws.integers(6)] if i < 40 else ''}" for i, (a, b) in
              enumerate(pairs) if a != b]  # fmt: skip
     (graph / "edges.csv").write_text("source,target,type\n" + "\n".join(lines) + "\n")
-    assert call("train", graph, "--task", "edges", "--out", run).code == 0
-    assert call("predict", run, "--edges", "--out", tmp_path / "p.csv").code == 0
+    assert call("train", graph, "--out", run).code == 0
+    assert call("predict", run, "--out", tmp_path / "p.csv").code == 0
     table = read(tmp_path / "p.csv")
-    unknown = [row for row in table if row["type"] == "unknown"]
+    unknown = [row for row in table if row["unknown"] == "1"]
     assert unknown  # types of noise say nothing
     node = unknown[0]["source"]
     found = json.loads(call("explain", run, "--node", node, "--json").out)
