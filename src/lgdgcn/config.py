@@ -54,7 +54,7 @@ AUTO = "auto"
 
 MODEL_NAMES = (
     "lgdgcn", "lgdgcn-paper", "lgdgcn-released", "disengcn", "disengcn-released",
-    "gcn", "gat", "monet", "appnp", "gcnii", "grand", "mlp",
+    "gcn", "gat", "monet", "appnp", "gcnii", "grand", "mlp", "reasons",
 )  # fmt: skip
 """What ``--model`` takes."""
 
@@ -144,7 +144,7 @@ def _setting(
 _FACTORS = ("lgdgcn", "disengcn")
 _GLOBAL = ("lgdgcn",)  # with latent spaces and latent graphs
 _OURS = ("lgdgcn-ours", "disengcn-ours")
-_RANDOM = (*_OURS, "grand")  # with random propagation
+_RANDOM = (*_OURS, "grand", "reasons")  # with random propagation
 _LAYERS = (*_FACTORS, "gcn", "gat", "monet", "appnp", "gcnii", "mlp")
 _ONE_LAYER = ("gcn", "gat", "monet", "appnp", "mlp")  # whose only layer may lead to the classes
 # What several settings need
@@ -420,7 +420,9 @@ class Settings:
         8, "attention heads", low=1, high=_LARGEST, models=("gat",), needs=("num_layers > 1",)
     )
     kernel_size: int = _number(3, "Gaussian kernels", low=1, high=_LARGEST, models=("monet",))
-    propagation: int = _number(10, "propagation steps", low=1, high=1000, models=("appnp",))
+    propagation: int = _number(
+        10, "propagation steps", low=1, high=1000, models=("appnp", "reasons")
+    )
     alpha: float = _number(
         0.1, "teleport share, or initial residual", low=0, high=1, models=("appnp", "gcnii")
     )

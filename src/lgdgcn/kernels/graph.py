@@ -20,10 +20,12 @@ __all__ = [
     "Neighbours",
     "TensorCache",
     "UndirectedGraph",
+    "edge_reasons",
     "edge_weights",
     "incident_edges",
     "neighbours",
     "rows_and_transpose",
+    "set_edge_reasons",
     "set_edge_weights",
 ]
 
@@ -140,6 +142,24 @@ def set_edge_weights(edge_index: Tensor, weight: Tensor) -> None:
 def edge_weights(edge_index: Tensor) -> Tensor | None:
     """The weights `[E]` of edges that have some."""
     return _edge_weights.get(edge_index)
+
+
+_edge_reasons: MutableMapping[Tensor, Tensor] = WeakTensorKeyDictionary()
+
+
+def set_edge_reasons(edge_index: Tensor, reasons: Tensor) -> None:
+    """Let probabilities of reasons go along with edges, as weights do.
+
+    Args:
+        edge_index: `[2, E]`; the reasons are known as long as this very tensor lives.
+        reasons: `[E, R]` at least 0, the same for both directions of an edge.
+    """
+    _edge_reasons[edge_index] = reasons
+
+
+def edge_reasons(edge_index: Tensor) -> Tensor | None:
+    """The probabilities of reasons `[E, R]` of edges that have some."""
+    return _edge_reasons.get(edge_index)
 
 
 _neighbours: TensorCache[Neighbours] = TensorCache()

@@ -26,7 +26,7 @@ __all__ = ["GraphView"]
 _DRAWN = 100_000  # edges whose factors say whether factors differ between edges
 _LINKED = 20_000  # nodes by which factors are described
 _OF_NODES = ("y", "train_mask", "val_mask", "test_mask", "y_factor")
-_OF_EDGES = ("edge_weight", "edge_type")
+_OF_EDGES = ("edge_weight", "edge_reasons", "edge_type")
 _OF_GRAPHS = ("classes", "feature_names", "edge_type_names", "encoding")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lgdgcn.errors import InputError
+from lgdgcn.models.along_reasons import AlongReasons
 from lgdgcn.models.base import NodeModel, NodeOutput
 from lgdgcn.models.baselines import GAT, GCN, GCNII, MLP, APPNPNet, MoNet
 from lgdgcn.models.grand import GRAND
@@ -16,6 +17,7 @@ __all__ = [
     "GRAND",
     "LGDGCN",
     "MODELS",
+    "AlongReasons",
     "ClassUnitGCN",
     "ModelSpec",
     "NodeModel",
@@ -57,6 +59,7 @@ MODELS = {
     "gcnii": ModelSpec("GCNII", GCNII),
     "grand": ModelSpec("GRAND", GRAND),
     "mlp": ModelSpec("MLP", MLP),
+    "reasons": ModelSpec("Along reasons", AlongReasons),
 }
 
 

@@ -55,6 +55,16 @@ class NodeModel(nn.Module):
         """Views of a forward pass: all of them in training, one in evaluation."""
         return self.views if self.training else 1
 
+    def observe(self, nodes: Tensor, y: Tensor, edge_index: Tensor, num_nodes: int) -> None:
+        """Read labels, if they are an input of the model, before it is given weights.
+
+        Args:
+            nodes: Numbers of the training nodes ``[n]``.
+            y: Their label sets, 0 or 1 each. Shape ``[n, C]``.
+            edge_index: Edges. Shape ``[2, E]``.
+            num_nodes: Number of nodes N.
+        """
+
     def begin(self, y: Tensor, x: Tensor, edge_index: Tensor) -> None:
         """Prepare new weights for the graph that they are trained on.
 
@@ -153,6 +163,13 @@ class NodeModel(nn.Module):
 
         Class k of factor m has number m * d + k. ``None``, the default, where factors have no
         classes.
+        """
+        return None
+
+    def reason_weights(self) -> Tensor | None:
+        """Return how much labels travel along an edge of each reason, of all reasons 1 ``[*, R]``.
+
+        ``None``, the default, where reasons of edges have no part in what it does.
         """
         return None
 

@@ -16,6 +16,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.validate import fingerprint
 from lgdgcn.errors import DivergedError, StoppedError
 from lgdgcn.models import MODELS
+from lgdgcn.reasons.propagation import attach_reasons
 from lgdgcn.runs.checkpoint import Checkpoint, check_same
 from lgdgcn.runs.folder import Run
 from lgdgcn.runtime import StopRequest
@@ -48,6 +49,7 @@ class SeedResult:
         data: Fingerprint of the graph and its split.
         threshold: Probability above which a label is predicted, if label sets differ in size.
         warnings: What a reader of the scores should know, a sentence each.
+        reasons: How much labels travel along edges of each reason, if they do.
     """
 
     seed: int
@@ -59,13 +61,15 @@ class SeedResult:
     data: str = ""
     threshold: float | None = None
     warnings: list[str] = field(default_factory=list)
+    reasons: dict[str, float] | None = None
 
     def as_row(self) -> dict[str, Any]:
         """Return what ``result.json`` says of a run; its warnings are in :func:`summary`."""
         row = {**asdict(self), "seconds": round(self.seconds, 3)}
         del row["warnings"]
-        if self.threshold is None:
-            del row["threshold"]
+        for name in ("threshold", "reasons"):
+            if row[name] is None:
+                del row[name]
         return row
 
 
@@ -102,6 +106,9 @@ def fit(
         DivergedError: A loss is not finite, or exploded.
     """
     graphs = hold_once([load(seed) for seed in seeds])
+    if model == "reasons":
+        for graph in graphs:
+            attach_reasons(graph)
     metrics = [choose_metric(graph, settings.metric).metric for graph in graphs]
     # a mean is of one score: that of the first seed, should splits differ in what is fair
     used = replace(settings, metric=metrics[0]) if len(set(metrics)) > 1 else settings
@@ -278,8 +285,17 @@ def _scored(ended: Result, trained: TrainedModel, data: str) -> tuple[SeedResult
         data,
         task.threshold if task.sizes_differ else None,
         sanity_warnings(trained, graph, output, state) + _unused_weights(trained, graph),
+        _reason_weights(trained, graph),
     )
     return result, task
+
+
+def _reason_weights(trained: TrainedModel, graph: Data) -> dict[str, float] | None:
+    weights = trained.model.reason_weights()
+    if weights is None or "reason_names" not in graph:
+        return None
+    named = zip(graph.reason_names, weights.tolist(), strict=True)
+    return {name: round(weight, 4) for name, weight in named}
 
 
 def _unused_weights(trained: TrainedModel, graph: Data) -> list[str]:

@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.config import AUTO, Settings, belongs, resolve
 from lgdgcn.errors import InputError
+from lgdgcn.reasons.propagation import attach_reasons
 from lgdgcn.runtime import StopRequest
 from lgdgcn.search.factors import FOUND, FoundFactors, find_factors
 from lgdgcn.search.families import FAMILIES, Candidate
@@ -196,6 +197,8 @@ def choose(
     Raises:
         InputError: No candidate can be trained here.
     """
+    if any(one.model == "reasons" for one in candidates):
+        attach_reasons(data)
     candidates, factors = _with_factors(candidates, data, seed, device, stop)
     usable = list(candidates)
     by_sample = any(is_searched_by_sample(data, one.settings) for one in candidates)

@@ -25,7 +25,7 @@ from lgdgcn.errors import InputError
 
 __all__ = ["FAMILIES", "Candidate", "budget_of", "candidates", "families_with", "limit_of"]
 
-FAMILIES = ("mlp", "gcn", "appnp", "gat", "gcnii", "grand", "lgdgcn")
+FAMILIES = ("mlp", "gcn", "appnp", "gat", "gcnii", "grand", "reasons", "lgdgcn")
 """What is tried on a graph without settings of its own, the simplest model first.
 
 A family added here takes part in every race; its settings are a table of ``portfolio.toml``.

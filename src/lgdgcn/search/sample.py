@@ -82,6 +82,8 @@ def search_sample(graph: Data, seed: int = 0, most: int | None = None) -> Data:
     sample.test_mask = torch.zeros_like(masks["train_mask"])
     if rows.weight is not None:
         sample.edge_weight = rows.weight[entry]
+    if "edge_reasons" in graph:
+        sample.edge_reasons = graph.edge_reasons[entry]
     return sample
 
 

@@ -143,6 +143,8 @@ class WholeGraph(Loader):
         """Show a model the label sets of the training nodes, all features and edges."""
         known = graph.y[graph.train_mask]
         label_sets = F.one_hot(known, outputs) if known.dim() == 1 else known
+        nodes = graph.train_mask.nonzero().flatten()
+        model.observe(nodes, label_sets, graph.edge_index, len(graph.x))
         model.begin(label_sets.cpu(), graph.x, graph.edge_index)
 
     def begin(

@@ -128,7 +128,8 @@ def _weights(model: str, settings: Settings, features: int, outputs: int) -> flo
 def _propagation(data: Data, settings: Settings, model: str) -> float:
     """Number of values that random propagation in front of a model keeps, in all views."""
     is_ours = "encoder_channels" in settings_of(model) and settings.variant == "ours"
-    width = settings.hidden_channels if model == "grand" else settings.encoder_channels * is_ours
+    is_grand = model in ("grand", "reasons")
+    width = settings.hidden_channels if is_grand else settings.encoder_channels * is_ours
     by_feature = settings.propagate == "features" and width > 0
     columns = 11 * settings.encoder_layers * width + (5 * int(data.x.size(1)) if by_feature else 0)
     return float(settings.views * int(data.x.size(0)) * columns)
@@ -142,6 +143,9 @@ def _activations(data: Data, settings: Settings, model: str, outputs: int) -> fl
     front = _propagation(data, settings, model)
     if model == "grand":
         return front + 5 * settings.views * nodes * outputs
+    if model == "reasons":
+        walks = settings.views * settings.propagation * 4 * nodes + 2 * settings.views * edges
+        return front + walks * outputs + 20 * edges
     if "factors" in settings_of(model):
         latent = 8 * nodes * min(settings.k, nodes)
         layers = settings.hidden_channels * (16 * settings.num_layers * nodes + edges / 2)

@@ -11,7 +11,7 @@ from lgdgcn.config import Settings
 from lgdgcn.data.features import sparse_if_mostly_zero
 from lgdgcn.data.scaling import Scaling, fit_scaling
 from lgdgcn.errors import InputError
-from lgdgcn.kernels.graph import edge_weights, set_edge_weights
+from lgdgcn.kernels.graph import edge_weights, set_edge_reasons, set_edge_weights
 
 __all__ = ["attach_edge_weights", "hold_once", "prepared", "prepared_alike"]
 
@@ -45,13 +45,15 @@ def _moved(data: Data, device: torch.device) -> Data:
 
 
 def attach_edge_weights(graph: Data) -> None:
-    """Let a graph's weights go along with its edges, whose copies do not have them.
+    """Let a graph's weights and reasons go along with its edges, whose copies do not have them.
 
     Whatever a network is given passes here, so that no copy of the edges loses them in silence.
     """
     if "edge_weight" in graph and edge_weights(graph.edge_index) is None:
         # of mean 1, as the weight of the loop at every node is
         set_edge_weights(graph.edge_index, graph.edge_weight / graph.edge_weight.mean())
+    if "edge_reasons" in graph:
+        set_edge_reasons(graph.edge_index, graph.edge_reasons)
 
 
 def prepared_alike(graphs: Sequence[Data], settings: Settings, device: torch.device) -> list[Data]:
