@@ -25,7 +25,13 @@ from lgdgcn.large.rows import prepared_rows
 from lgdgcn.large.sampler import NeighbourLoader
 from lgdgcn.models import NodeModel, NodeOutput
 from lgdgcn.train.loader import Loader, WholeGraph
-from lgdgcn.train.memory import check_memory, is_out_of_memory, members_at_once, out_of_memory
+from lgdgcn.train.memory import (
+    check_memory,
+    is_out_of_memory,
+    members_at_once,
+    out_of_memory,
+    passes_at_once,
+)
 from lgdgcn.train.population import Epoch, Training, TrainState
 from lgdgcn.train.prepared import prepared_alike
 from lgdgcn.train.ranks import Ranks
@@ -88,6 +94,9 @@ def run(
     groups = sorted(alike.values(), key=len, reverse=True)
     is_alone = Ranks.current().size == 1 and not any(one.settings.batch_size for one in trainings)
     at_once = min(len(groups), torch.get_num_threads(), _MOST_AT_ONCE)
+    if device.type == "cpu" and is_alone and at_once > 1:
+        pairs = ((group[0].model, group[0].settings) for group in groups)
+        at_once = min(at_once, passes_at_once(trainings[0].graph, pairs))
     if device.type == "cpu" and is_alone and at_once > 1:
         yield from _side_by_side(groups, device, on_epoch, at_once)
         return

@@ -48,3 +48,13 @@ def test_many_models_at_once_are_too_large_for_less_memory(monkeypatch):
 def test_finished_members_take_none(monkeypatch):
     monkeypatch.setattr("lgdgcn.runtime.available_memory", lambda device=None: 0)
     memory.check_memory(toy_graph(), [], "lgdgcn", CPU)
+
+
+def test_passes_stand_side_by_side_only_where_main_memory_has_room(monkeypatch):
+    graph, models = toy_graph(), [("lgdgcn", SETTINGS), ("gcn", SETTINGS)]
+    for free, passes in ((2**40, 512), (2**33, 4), (2**20, 1)):
+        monkeypatch.setattr(memory, "available_memory", lambda device=None, free=free: free)
+        assert memory.passes_at_once(graph, models) == passes
+    monkeypatch.setattr(memory, "available_memory", lambda device=None: 2**33)
+    monkeypatch.setattr(memory, "_bytes", lambda *args: 2**31)
+    assert memory.passes_at_once(graph, models) == 2

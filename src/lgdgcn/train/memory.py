@@ -1,6 +1,6 @@
 """How much memory a training takes, worked out before it takes any."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -20,8 +20,10 @@ __all__ = [
     "is_out_of_memory",
     "members_at_once",
     "out_of_memory",
+    "passes_at_once",
 ]
 
+_PASS = 2**30  # bytes of main memory that a pass of several trainings may take
 COPIES = 5  # of every weight: itself, its gradient, Adam's two averages, the best so far
 _LEAST: dict[str, Any] = dict.fromkeys(  # of what the memory depends on
     ("hidden_channels", "num_layers", "k", "heads", "kernel_size", "propagation", "views"), 1
@@ -79,8 +81,20 @@ def members_at_once(
     Where they are still too many, they are halved until they fit (:func:`lgdgcn.training.run`).
     """
     size = _bytes(data, settings, model, Task.of(data).outputs, int(data.x.size(1)))
-    room = available_memory(device) / 4 if device.type == "cuda" else 2**30
+    room = available_memory(device) / 4 if device.type == "cuda" else _PASS
     return max(1, min(64, int(room / size)))
+
+
+def passes_at_once(data: Data, alone: Iterable[tuple[str, Settings]]) -> int:
+    """How many passes, each begun with :func:`members_at_once`, half of main memory has room for.
+
+    Args:
+        data: A canonical graph.
+        alone: Model and settings of one training of each pass.
+    """
+    outputs, features = Task.of(data).outputs, int(data.x.size(1))
+    largest = max(_bytes(data, settings, model, outputs, features) for model, settings in alone)
+    return max(1, int(available_memory() / 2 / max(_PASS, largest)))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
