@@ -437,9 +437,17 @@ def main() -> None:
     agreement = commands.add_parser("agreement", help="score reasons found without types")
     agreement.add_argument("graphs", nargs="*", default=list(GENERATORS))
     agreement.add_argument("--seeds", type=int, default=5)
+    predictions = commands.add_parser("predictions", help="score predictions along reasons")
+    predictions.add_argument("graphs", nargs="*", default=list(GENERATORS))
+    predictions.add_argument("--seeds", type=int, default=5)
+    predictions.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     if given.command == "agreement":
         return agreement_table(given.graphs, given.seeds)
+    if given.command == "predictions":
+        from planted_predictions import prediction_table
+
+        return prediction_table(given.graphs, given.seeds, given.jobs)
     drawn = GENERATORS[given.graph](given.seed)
     drawn.write(given.folder, given.typed, given.seed)
 
