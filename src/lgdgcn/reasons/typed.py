@@ -19,8 +19,8 @@ MANY = 2000  # shown edges from which two folds say as much
 MOST = 30_000  # shown edges that learners are fitted to: more of them say no more
 TREES = 200
 SMOOTHING = 0.01  # share of the usual types in every prediction
-SAME = 20.0  # how strongly weights in a sum are drawn to each other's first proportions
-SCALE = 2.0  # how strongly their sum is drawn to 1
+SAME = 15.0  # how strongly weights in a sum are drawn to each other's first proportions
+SCALE = 1.0  # how strongly their sum is drawn to 1
 CENTRE = 1.0  # how strongly the constant of each type is drawn to its first value
 UNSURE = 1 / 3  # probability of the likeliest type below which an edge is unknown
 BLOCK = 20_000  # edges that are predicted at a time
@@ -58,7 +58,7 @@ def _learners() -> dict[str, Learner]:
     return {
         "place": Learner(1, True, False, _regression(0.01)),
         "local": Learner(1, False, True, _regression(0.1)),
-        "trees": Learner(2, True, True, _trees()),
+        "trees": Learner(3, True, True, _trees()),
         "local trees": Learner(1, False, True, _trees(min_samples_leaf=2, max_features=0.3)),
     }
 
@@ -116,7 +116,7 @@ def fit_types(structure: Structure, types: Array, seed: int = 0) -> TypeModel:
         fold = fold_of_each(target, FOLDS if few else 2, seed + 1)
         names, found = ["evidence", "walk"], [_sum_evidence(inputs, target, fold, usual)]
         found.append((_walk(by_types, usual), _walk(known, usual)))
-        weights = [1.0, 2.0]
+        weights = [1.0, 3.0]
         for name, learner in learners.items():
             advance(len(names), len(names) / (2 + len(learners)))
             found.append(_fit_learner(inputs, learner, target, fold, usual, seed))
