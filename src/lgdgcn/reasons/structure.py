@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from lgdgcn.progress import long_work
+from lgdgcn.reasons.agreement import agreement_of
 from lgdgcn.reasons.agreement_columns import BLANK, NodeColumn, level_edges, levels_of
 from lgdgcn.reasons.clique_kinds import find_kinds
 from lgdgcn.reasons.cliques import CliqueCover, cover_by_cliques
@@ -140,7 +141,11 @@ def _label_columns(y: Array, edges: Edges) -> Array:
 
 
 def _agreement_columns(columns: Sequence[NodeColumn], edges: Edges, seed: int) -> Array:
-    """How rare the agreement of the ends is in each column, and where one of them is blank."""
+    """How rare the agreement of the ends is in each column, where one is blank, and what it means.
+
+    The last columns are the reasons that are found without types: walks along the edges of each
+    are near in a team that no column shows.
+    """
     draws = np.random.default_rng(seed)
     random = draws.choice(edges.ends.ravel(), (2, RANDOM))  # nodes by their degrees
     found = []
@@ -149,7 +154,8 @@ def _agreement_columns(columns: Sequence[NodeColumn], edges: Edges, seed: int) -
         limits = level_edges(ready.agreement(random, edges.degree))
         level = levels_of(ready.agreement(edges.ends, edges.degree), limits)
         found += [np.where(level == BLANK, 0, level), level == BLANK]
-    return standardise(np.stack(found, 1))
+    reasons = np.log(agreement_of(edges, list(columns), seed=seed).probability + 0.01)
+    return standardise(np.column_stack([*found, reasons]))
 
 
 def standardise(columns: Array) -> Array:
