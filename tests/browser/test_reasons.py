@@ -88,7 +88,7 @@ def test_what_if_a_factor_goes(open_page: Open) -> None:
         "[...document.querySelectorAll('.without tbody tr')].map(n => n.textContent)"
     )
     assert rows == ["Factor 1stays50.0 %", "Factor 2class 312.5 %"]
-    assert "Over 5 fits the prediction has 25.0 % to 75.0 %." in page.text("#node-card")
+    assert "Over several seeds the prediction has 25.0 % to 75.0 %." in page.text("#node-card")
 
 
 def test_every_factor_says_what_it_is_about(open_page: Open) -> None:

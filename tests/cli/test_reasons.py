@@ -98,7 +98,8 @@ def test_reasons_without_types_and_the_picture_of_their_number(untyped):
     assert imread(run / "reasons.png").std() > 0.05
     table = predicted(run)
     assert list(table[0]) == COLUMNS
-    assert {row["reason"] for row in table} <= {"reason 1", "reason 2"}
+    assert {row["reason"] for row in table} == {"group 1", "group 2"}  # hubs, and no column
+    assert "in a column type of edges.csv" in outcome.out
     assert {row["known"] for row in table} == {""}
 
 
@@ -142,7 +143,7 @@ def test_reasons_are_described_and_compared_over_seeds(untyped):
     assert "agreement with 2 other fits: 100 % where" in outcome.out
     result = json.loads((run / "result.json").read_text())
     for row in result["reasons"]["reasons"]:
-        assert len(row["about"]) == 3
+        assert len(row["about"]) >= 3
         assert row["stability"]["fits"] == 3
         assert row["stability"]["stable"]  # they were planted
     listed = call("explain", run)

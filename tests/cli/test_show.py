@@ -30,7 +30,8 @@ def test_reasons_of_edges_are_shown(kind, request):
     _, run, trained = request.getfixturevalue(kind)
     shown = call("show", run)
     assert (shown.code, shown.err) == (0, "")
-    assert trained.out.partition("run folder: ")[0] in shown.out
+    _, _, printed = trained.out.partition("reasons of edges are found\n")
+    assert printed.partition("run folder: ")[0] in shown.out
 
 
 def test_what_is_no_finished_run(mine, tmp_path):
@@ -41,7 +42,12 @@ def test_what_is_no_finished_run(mine, tmp_path):
     run = tmp_path / "edges"
     run.mkdir()
     (run / "config.toml").write_bytes((mine[1] / "config.toml").read_bytes())
-    (run / "edge_reasons.safetensors").touch()
-    for text in ("", "[]", "{}", '{"typed": 1, "reasons": [3], "choice": {}, "held_back": 0}'):
+    (run / "reasons.safetensors").touch()
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"reasons": {"noun": 1, "reasons": [3], "choice": {}, "held_back": 0}}',
+    ):
         (run / "result.json").write_text(text)
         call("show", run).refused("result.json is damaged")

@@ -47,7 +47,7 @@ def winner(monkeypatch):
 
 
 def run(folder, graph, *args, epochs=6):
-    return call("train", graph, "--out", folder, "--epochs", epochs, *args,
+    return call("train", graph, "--out", folder, "--epochs", epochs, "--reasons", "factors", *args,
                 *([] if "--budget" in args else ["--budget", 7]))  # fmt: skip
 
 

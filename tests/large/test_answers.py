@@ -96,7 +96,11 @@ def rows_of(path):
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert rows
-    return [{k: float(v) if k.startswith("p") else v for k, v in row.items()} for row in rows]
+    return [{k: float(v) if is_number(k) else v for k, v in row.items()} for row in rows]
+
+
+def is_number(column):
+    return column.startswith(("p", "second_p"))
 
 
 def alike(found, expected, tolerance):
@@ -253,7 +257,7 @@ def test_parquet_has_the_cells_of_csv(run, whole, tmp_path, monkeypatch):
             row.update({k: v.removeprefix("'") for k, v in row.items() if isinstance(v, str)})
         found = parquet.read_table(copy / f"{file}.parquet").to_pylist()
         found = [
-            {k: v if k.startswith("p") else "" if v is None else str(v) for k, v in row.items()}
+            {k: v if is_number(k) else "" if v is None else str(v) for k, v in row.items()}
             for row in found
         ]
         alike(found, expected, 2e-5)

@@ -18,7 +18,7 @@ CONFIG = '[run]\ndataset = "cora"\nmodel = "gcn"\nseeds = 1\nsplit = "standard"\
 SAVED = "checkpoint.safetensors"
 OWN = ["config.toml", "metrics.jsonl", "result.json", "model.safetensors", "units.png", SAVED]
 OWN += ["checkpoint.previous.safetensors", "model-seed-3.safetensors", "measure.json"]
-OWN += ["explore.html", "predictions.parquet", "edge_reasons.json"]
+OWN += ["explore.html", "predictions.parquet", "reasons.png"]
 HOW = pytest.mark.parametrize("how", [{}, {"overwrite": True}, {"resume": True}], ids=str)
 
 

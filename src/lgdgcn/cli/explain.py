@@ -91,6 +91,8 @@ def _print_all(answer: Answer) -> None:
 
 
 def _print_edge(answer: Answer) -> None:
+    from lgdgcn.reasons.traits import title_of
+
     (first, second), noun = answer["ends"], answer["noun"]
     likeliest = answer["reasons"][0]
     several, by_class = answer["fits"] > 1, likeliest["classes"] is not None
@@ -120,7 +122,7 @@ def _print_edge(answer: Answer) -> None:
     names = ", ".join(map(_short, answer["most_specific_neighbours"][:5]))
     console.say(f"common neighbours: {answer['common_neighbours']}{names and f' ({names})'}")
     shared = [
-        f"{one['kind']} {_short(one['name'])} (as {one['nodes'] - 2} others)"
+        f"{_short(title_of(one['kind'], one['name']))} (as {one['nodes'] - 2} others)"
         for one in answer["shared"][:5]
     ]
     console.say(f"both have: {', '.join(shared) or 'nothing that is known'}")
@@ -150,7 +152,10 @@ def _print_node(answer: Answer) -> None:
             predicts,
             lambda one: _numbers(one["without"]["probability_of_prediction"]),
         ),
-        "over\nseeds": (several and predicts, lambda one: _spans(one["without"]["over_fits"])),
+        "over\nseeds": (
+            any((one["without"] or {}).get("over_fits") for one in answer["reasons"]),
+            lambda one: _spans(one["without"]["over_fits"]),
+        ),
         "agreement": (several, _stable),
     }
     about = _prediction(answer)

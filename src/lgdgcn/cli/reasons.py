@@ -7,7 +7,6 @@ from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-import torch
 from torch_geometric.data import Data
 
 from lgdgcn.cli import console
@@ -31,6 +30,11 @@ Result = dict[str, Any]
 
 MOST_EDGES = 150_000  # that auto looks at; they take about five minutes on two cores
 TIME_LIMIT = 300  # seconds after which no further fit is begun
+ONLY_GROUPS = (
+    "nothing that nodes have in common tells these edges apart: groups only say in which part of "
+    "the network an edge is; to find why it is there, name the type of about 50 edges in a column "
+    "type of edges.csv"
+)
 
 
 def find_reasons(
@@ -73,9 +77,8 @@ def find_reasons(
         )
         return None
     known = copy(data)
-    if (y := data.get("y")) is not None and "train_mask" in data:
-        seen = data.train_mask & (y.dim() == 1) & (not several_splits)
-        known.y = torch.where(seen, y, -1) if y.dim() == 1 else None
+    if several_splits:  # labels of training nodes are those of test nodes elsewhere
+        known.y = None
     limit = f"{TIME_LIMIT // 60} min"
     with console.steps() as progress:
 
@@ -171,10 +174,16 @@ def print_reasons(name: str, found: Result) -> None:
         ]
         for row in rows
     ]
-    header = [noun, "share\nof edges", "edges", "unknown"]
+    called = {row["noun"] for row in rows}
+    header = [" or ".join(sorted(called)), "share\nof edges", "edges", "unknown"]
     header += ["agreement\nof fits"] if stable else []
     total = sum(row["edges"] for row in rows)
     console.table(f"{name}: {noun}s of {total} edges, shares in %", header, cells)
+    for row in rows:
+        if row["edges"]:
+            console.say(f"{one_line(row['name'])}: {one_line(row['in_common'])}")
+    if called == {"group"}:
+        console.say(ONLY_GROUPS)
     if "choice" in found:
         console.say(_choice_line(ModelChoice.of(found["choice"]), noun))
     if noun == "type":
@@ -213,6 +222,11 @@ def _choice_line(choice: ModelChoice, noun: str) -> str:
     line = f"{choice.num_factors} {family} (log-likelihood of held-out edges: {', '.join(found)})"
     if noun == "type":
         return f"{line}; one for each known type"
+    if choice.agreement_mean is not None:
+        found.append(f"agreements {plain(choice.agreement_mean, 3)}")
+        return (
+            f"reasons are what ends agree in (log-likelihood of held-out edges: {', '.join(found)})"
+        )
     if choice.cliques:
         return f"{line}; the likelihood of cliques does not tell how many kinds there are"
     if len(choice.counts) == 1:

@@ -42,7 +42,7 @@ def show(run: Run, as_json: Json = False) -> None:
             print_results(source, results, run, notes=False)
         else:
             results = [json.loads(files.result.read_text(encoding="utf-8"))]
-        if "reasons" in results[0]:
+        if "reasons" in results[0] or not files.model.is_file():
             print_reasons(source.name, results[0]["reasons"])
     except LGDError:
         raise

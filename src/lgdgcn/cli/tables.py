@@ -116,6 +116,7 @@ def edge_columns(
         known: One for every type that was observed ``[e, K]``.
         probabilities: Whether to write those of all reasons.
     """
+    shares = shares.astype(np.float32)
     order = np.argsort(-shares, axis=1, kind="stable")
     rows = np.arange(len(shares))
     blank = np.zeros(len(shares), dtype=bool)
@@ -127,7 +128,7 @@ def edge_columns(
         columns["second_probability"] = shares[rows, order[:, 1]]
     else:
         columns["second"] = [""] * len(shares)
-        columns["second_probability"] = np.full(len(shares), math.nan)
+        columns["second_probability"] = np.full(len(shares), math.nan, dtype=np.float32)
     columns["unknown"] = (blank if unknown is None else unknown).astype(np.int32)
     given = np.zeros_like(shares) if known is None else known
     columns["known"] = [  # several have ; between them, as in edges.csv

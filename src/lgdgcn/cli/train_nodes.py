@@ -186,7 +186,10 @@ class _Command:
         """Why the edges are there: found before the race, as models may use it."""
         mode, data = self.asked.options.reasons, self.data
         if run.config.is_file():  # it is resumed
-            if read_config(run.config)["run"].get("reasons") != "model":
+            saved = read_config(run.config)
+            self.has_reasons = saved["run"].get("reasons") == "model"
+            check_same(saved, {"run": self._header(saved["run"]["model"])})
+            if not self.has_reasons:
                 return None
             if run.reasons.is_file():
                 return EdgeReasons.load(run.reasons, data)

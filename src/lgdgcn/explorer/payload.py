@@ -27,6 +27,7 @@ from lgdgcn.metrics.correlation import channel_correlation, factor_correlation
 from lgdgcn.metrics.routing import routing_warning, warnings_of_training
 from lgdgcn.models import MODELS
 from lgdgcn.reasons.explanation import ONE_SEED, Explanation
+from lgdgcn.reasons.traits import title_of
 from lgdgcn.train.trained import TrainedModel
 
 __all__ = ["MOST_EDGES", "MOST_NODES", "check_size", "correlations", "payload", "training_curves"]
@@ -182,7 +183,7 @@ def _traits(explanation: Explanation) -> dict[str, Any] | None:
     if not has.nnz or has.nnz > TRAIT_ENTRIES:
         return None
     return {
-        "names": [_short(f"{traits.kinds[t]} {traits.names[t]}", 100) for t in kept],
+        "names": [_short(title_of(traits.kinds[t], traits.names[t]), 100) for t in kept],
         "start": encoded(has.indptr, "u32"),
         "of": encoded(has.indices, "u32"),
     }

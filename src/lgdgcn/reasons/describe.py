@@ -1,15 +1,19 @@
-"""What a reason is about: its name, what its nodes have in common, its size and typical edges."""
+"""What a reason is about: what the ends of its edges have in common, its size, typical edges."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lgdgcn.reasons.agreement_columns import NodeColumn
 from lgdgcn.reasons.edge_reasons import EdgeReasons
 from lgdgcn.reasons.edges import Array, Edges
-from lgdgcn.reasons.traits import NodeTraits
+from lgdgcn.reasons.in_common import InCommon, in_common
+from lgdgcn.reasons.traits import NodeTraits, title_of
 
-__all__ = ["LARGEST_Q", "Description", "EnrichedTrait", "describe_reasons"]
+__all__ = ["LARGEST_Q", "Description", "EnrichedTrait", "describe_reasons", "named"]
+
+CHANCE = "chance"  # the reason of edges that nothing explains
 
 LARGEST_Q = 0.05  # of a trait that is named: of those named, about one in twenty is by chance
 
@@ -34,7 +38,7 @@ class EnrichedTrait:
 
     def __str__(self) -> str:
         shares = f"{100 * self.inside:.0f} % against {100 * self.overall:.0f} %"
-        return f"{self.kind} {self.name} ({shares}, q = {self.q:.1g})"
+        return f"{title_of(self.kind, self.name)} ({shares}, q = {self.q:.1g})"
 
 
 @dataclass(frozen=True)
@@ -42,18 +46,24 @@ class Description:
     """What one reason is about.
 
     Attributes:
-        name: Its most enriched trait, or its number.
+        name: An observed type, what the ends have in common, or "group" and a number.
+        noun: What it is called: "type", "factor", "reason", or "group" if it only says which part
+            of the network an edge is in.
         size: Number of edges whose likeliest reason it is, each counted once.
-        unknown: How many of these are hardly explained by it, or by any.
         share: Of all edges.
-        traits: The most enriched first; none where chance could explain them, or without edges.
+        in_common: What the ends of these edges have in common.
+        traits: What its nodes have more often than others, the most enriched first; none where
+            chance could explain them, or without edges.
         edges: Its most typical edges: ids of both ends and probability.
         nodes: Its most active nodes: id and expected number of edges; none without edges.
+        unknown: How many of its edges are hardly explained by it, or by any.
     """
 
     name: str
+    noun: str
     size: int
     share: float
+    in_common: InCommon
     traits: list[EnrichedTrait]
     edges: list[tuple[str, str, float]]
     nodes: list[tuple[str, float]]
@@ -61,58 +71,108 @@ class Description:
 
     @property
     def lines(self) -> list[str]:
-        """Three lines to be read: what is enriched, size and edges, nodes; one without edges."""
+        """Lines to be read: what is in common, size and edges, nodes; one without edges."""
         if not self.size:
             return ["no edges: it is the likeliest of none"]
-        about = ", ".join(map(str, self.traits)) or "nothing that chance could not explain"
+        ends = f"its ends have: {self.in_common}"
+        if self.name == CHANCE:
+            ends = f"nothing explains these edges better than chance; {self.in_common}"
+        elif self.in_common.is_group:
+            ends = f"a part of the network, by nothing else unlike other edges; {self.in_common}"
         edges = ", ".join(f"{a} – {b}" for a, b, _ in self.edges)
         size = f"{self.size} edges ({100 * self.share:.0f} %)"
         size += f", {self.unknown} of them unknown" if self.unknown else ""
         nodes = ", ".join(f"{node} ({count:.1f} edges)" for node, count in self.nodes)
+        more = [f"more than usual: {', '.join(map(str, self.traits))}"] if self.traits else []
         return [
-            f"more than usual: {about}",
+            ends,
+            *more,
             f"{size}, typical: {edges}",
             f"most active: {nodes}",
         ]
 
 
 def describe_reasons(
-    reasons: EdgeReasons, traits: NodeTraits, ids: Sequence[str], *, most: int = 5
+    reasons: EdgeReasons,
+    columns: Sequence[NodeColumn],
+    traits: NodeTraits,
+    ids: Sequence[str],
+    *,
+    most: int = 5,
 ) -> list[Description]:
     """Describe every reason of a graph's edges.
 
+    Its edges are those whose likeliest reason it is. What their ends have in common is compared
+    with random pairs of nodes and with the other edges (:mod:`~lgdgcn.reasons.in_common`).
+
     The nodes of a reason are those where its share of the edges is above its usual share. Fisher's
     exact test, one-sided, says which traits are enriched among them; all tests of all reasons are
-    corrected together. A reason that is the likeliest of no edge is not about anything.
-
-    The test takes nodes as independent. Neighbours often have the same labels and the same
-    reasons, so q is a ranking of traits rather than an exact error rate.
+    corrected together. The test takes nodes as independent. Neighbours often have the same labels
+    and the same reasons, so q is a ranking of traits rather than an exact error rate.
 
     Args:
         reasons: Observed types keep their names.
+        columns: Of the nodes.
         traits: What the nodes have.
         ids: Of the nodes.
         most: How many traits, edges and nodes to list.
     """
     edges, shares, activity = reasons.edges, reasons.probability, reasons.activity
-    likeliest = reasons.predict()
-    sizes = np.bincount(likeliest, minlength=len(reasons.names))
+    likeliest, count = reasons.predict(), len(reasons.names)
+    sizes = np.bincount(likeliest, minlength=count)
+    common = in_common(edges, likeliest, count, columns)
     enriched = _enriched(activity, edges.degree, traits, most)
-    enriched = [own if size else [] for own, size in zip(enriched, sizes, strict=True)]
-    names = reasons.names if reasons.noun == "type" else _names(enriched, reasons.noun)
+    names = _names(common, reasons) if reasons.noun == "factor" else reasons.names
     return [
         Description(
             name=names[k],
+            noun=_noun(reasons, k, common[k]),
             size=int(sizes[k]),
             share=float(sizes[k] / max(len(edges), 1)),
-            traits=enriched[k],
+            in_common=common[k],
+            traits=enriched[k] if sizes[k] else [],
             edges=_typical_edges(shares[:, k], likeliest == k, edges, ids, most),
             nodes=[
                 (ids[i], float(activity[i, k])) for i in _largest(activity[:, k], most) if sizes[k]
             ],
             unknown=int(reasons.unknown[likeliest == k].sum()),
         )
-        for k in range(len(names))
+        for k in range(count)
+    ]
+
+
+def named(reasons: EdgeReasons, columns: Sequence[NodeColumn]) -> EdgeReasons:
+    """The same reasons, called by what the ends of their edges have in common.
+
+    Observed types and the reason that stands for chance keep their names.
+    """
+    if reasons.noun != "reason" or not len(reasons.edges):
+        return reasons
+    common = in_common(reasons.edges, reasons.predict(), len(reasons.names), columns)
+    return replace(reasons, names=_names(common, reasons))
+
+
+def _noun(reasons: EdgeReasons, number: int, common: InCommon) -> str:
+    by_chance = reasons.names[number] == CHANCE
+    is_group = reasons.noun == "reason" and common.is_group and not by_chance
+    return "group" if is_group else reasons.noun
+
+
+def _names(common: Sequence[InCommon], reasons: EdgeReasons) -> list[str]:
+    """What tells a reason's edges from others, with a number where several have the same."""
+    found: list[str] = []
+    for number, (one, name) in enumerate(zip(common, reasons.names, strict=True), start=1):
+        if name == CHANCE:
+            found.append(name)
+        elif one.is_group or not (one.columns or reasons.noun == "reason"):
+            found.append(f"{'group' if reasons.noun == 'reason' else reasons.noun} {number}")
+        elif one.columns:
+            found.append(one.columns[0].phrase)
+        else:
+            found.append("close in the network")
+    return [
+        name if found.count(name) == 1 else f"{name} ({found[: k + 1].count(name)})"
+        for k, name in enumerate(found)
     ]
 
 
@@ -150,17 +210,6 @@ def _enriched(
             ]
         )
     return result
-
-
-def _names(enriched: list[list[EnrichedTrait]], noun: str) -> list[str]:
-    """The first trait of each reason, with the reason's number where several have the same."""
-    first = [f"{own[0].kind} {own[0].name}" if own else None for own in enriched]
-    return [
-        f"{noun} {number}" if name is None
-        else f"{name} ({number})" if first.count(name) > 1
-        else name
-        for number, name in enumerate(first, start=1)
-    ]  # fmt: skip
 
 
 def _typical_edges(

@@ -20,6 +20,7 @@ from lgdgcn.models import MODELS, NodeOutput
 from lgdgcn.reasons.describe import Description, describe_reasons
 from lgdgcn.reasons.edge_reasons import EdgeReasons
 from lgdgcn.reasons.edges import Array, Edges
+from lgdgcn.reasons.in_common import columns_of
 from lgdgcn.reasons.traits import NodeTraits, node_ids, traits_of
 from lgdgcn.train.trained import TrainedModel
 
@@ -108,7 +109,8 @@ class Explanation:
         """What each reason is about."""
         if self.whole is not None:
             return self.whole.descriptions
-        return describe_reasons(self.reasons, self.traits, self.ids)
+        columns = columns_of(self.graph)
+        return describe_reasons(self.reasons, columns, self.traits, self.ids)
 
     @cached_property
     def activity(self) -> Array:
@@ -172,6 +174,10 @@ class Explanation:
                 "edges": about.size,
                 "share": about.share,
                 "unknown": about.unknown,
+                "in_common": str(about.in_common),
+                "agreements": [vars(one) for one in about.in_common.columns],
+                "common_neighbours": about.in_common.common_neighbours,
+                "common_neighbours_by_chance": about.in_common.by_chance,
                 "traits": [vars(trait) for trait in about.traits],
                 "typical_edges": [list(edge) for edge in about.edges],
                 "most_active_nodes": [list(node) for node in about.nodes],
@@ -243,7 +249,8 @@ class Explanation:
     def _said(self, reason: int) -> Answer:
         """What is said of a reason wherever it is named."""
         about, found = self.descriptions[reason], self.reasons.stability
-        said = {"reason": int(reason) + 1, "name": about.name, "about": about.lines}
+        said: Answer = {"reason": int(reason) + 1, "name": about.name, "noun": about.noun}
+        said["about"] = about.lines
         return {**said, "stability": None if found is None else found.rows[reason]}
 
     def _at_node(self, node: int, here: Array, reason: int) -> Answer:

@@ -11,7 +11,7 @@ from lgdgcn.reasons.activity import Activity, fit_activity
 from lgdgcn.reasons.cliques import cover_by_cliques
 from lgdgcn.reasons.edges import Array, Edges, blocks
 
-__all__ = ["HeldOut", "activity_score", "clique_score", "hold_out"]
+__all__ = ["HeldOut", "activity_score", "clique_score", "hold_out", "pairs_not_linked"]
 
 SHARE = 0.1  # of the pairs are hidden
 
@@ -77,7 +77,7 @@ def hold_out(pairs: Edges, seed: int) -> HeldOut:
     count = max(2, round(SHARE * len(pairs)))
     hidden = np.zeros(len(pairs), dtype=bool)
     hidden[draws.permutation(len(pairs))[:count]] = True
-    not_linked = _not_linked(pairs, count, draws)
+    not_linked = pairs_not_linked(pairs, count, draws)
     ends = np.concatenate([pairs.ends[:, hidden], not_linked], 1)
     linked = np.arange(ends.shape[1]) < count
     half = np.zeros(ends.shape[1], dtype=bool)
@@ -106,11 +106,11 @@ def clique_score(held: HeldOut) -> Array:
     return score
 
 
-def _not_linked(pairs: Edges, count: int, draws: np.random.Generator) -> Array:
+def pairs_not_linked(pairs: Edges, count: int, draws: np.random.Generator) -> Array:
     """Up to ``count`` different pairs that are not linked, ends drawn by degree ``[2, …]``."""
     linked = pairs.ends[0] * pairs.num_nodes + pairs.ends[1]
     found = np.zeros(0, dtype=np.int64)
-    for _ in range(20):
+    for _ in range(20 if len(linked) else 0):
         ends = np.sort(draws.choice(pairs.ends.ravel(), (2, 2 * count)), axis=0)
         code = (ends[0] * pairs.num_nodes + ends[1])[ends[0] < ends[1]]
         found = np.unique(np.r_[found, code[~np.isin(code, linked)]])

@@ -11,7 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
+from lgdgcn.reasons.describe import named
 from lgdgcn.reasons.edges import Array, Edges
+from lgdgcn.reasons.in_common import columns_of
 from lgdgcn.reasons.of_graph import describe_graph, fit_graph, known_types
 from lgdgcn.reasons.scores import edge_type_scores
 from lgdgcn.reasons.structure import Structure
@@ -115,9 +117,8 @@ class EdgeReasonModel(BaseEstimator):
                 probability = other.probability
             others.append(probability)
         reasons.about["held_back"] = held_back
-        reasons.about["seconds"] = round(time.monotonic() - started, 1)
         reasons.about["left_out"] = len(wanted) - len(others)
-        reasons = reasons.compared(others)
+        reasons = named(reasons.compared(others), columns_of(graph))
         self.reasons_ = reasons if known is None else reasons.with_known(known)
         return self
 

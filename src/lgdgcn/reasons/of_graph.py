@@ -23,6 +23,7 @@ __all__ = [
     "fit_graph",
     "known_types",
     "load_edges",
+    "seen_labels",
 ]
 
 
@@ -53,7 +54,7 @@ def describe_graph(data: Data, count: int, seed: int = 0) -> Structure:
         Edges.of_graph(data),
         count,
         x=None if made else _matrix(data.x),
-        labels=known_labels(_seen_labels(data), data.x.size(0)),
+        labels=known_labels(seen_labels(data), data.x.size(0)),
         columns=node_columns(data),
         seed=seed,
     )
@@ -82,7 +83,7 @@ def fit_graph(
     return fit_edges(
         data.edge_index,
         data.x.size(0),
-        y=_seen_labels(data),
+        y=seen_labels(data),
         shown=types,
         type_names=None if types is None else data.edge_type_names,
         num_factors=num_factors,
@@ -111,7 +112,7 @@ def known_types(data: Data) -> Tensor | None:
     return types
 
 
-def _seen_labels(data: Data) -> Tensor | None:
+def seen_labels(data: Data) -> Tensor | None:
     """Labels without those of validation and test nodes, which must not decide anything."""
     y: Tensor | None = data.get("y")
     if y is None or y.ndim != 1:

@@ -15,7 +15,7 @@ from lgdgcn.data.names import is_missing
 from lgdgcn.data.spectral import SPECTRAL_NAMES
 from lgdgcn.reasons.edges import Array
 
-__all__ = ["NodeTraits", "node_ids", "node_traits", "traits_of"]
+__all__ = ["NodeTraits", "node_ids", "node_traits", "title_of", "traits_of"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,16 @@ class NodeTraits:
     names: list[str]
 
 
+def title_of(kind: str, name: str) -> str:
+    """What a reader is given of a trait.
+
+    Example:
+        >>> title_of("feature", "city=Oslo"), title_of("word", "loan")
+        ('city Oslo', 'word loan')
+    """
+    return " ".join(name.split("=", 1)) if kind == "feature" else f"{kind} {name}"
+
+
 def node_ids(data: Data) -> list[str]:
     """The ids of a graph's nodes as they are written, or their numbers."""
     return [str(name) for name in data.get("node_ids", range(data.x.size(0)))]
@@ -41,15 +51,18 @@ def node_ids(data: Data) -> list[str]:
 def traits_of(data: Data) -> NodeTraits:
     """The traits of a canonical graph's nodes.
 
-    Left out are features that only a machine reads: made from the structure, or hashed words.
+    Left out are features that only a machine reads: made from the structure, hashed words, and
+    those that mark blanks or stand for all rare values.
     """
     names = data.get("feature_names")
     names = list(names) if names is not None else [str(i) for i in range(data.x.size(1))]
     encoding = data.get("encoding")
     columns = () if encoding is None else encoding.columns
     dates = {c.name for c in columns if c.role == "date"}
+    unread = {f"{c.name} missing" for c in columns if c.marked}
+    unread |= {f"{c.name} other" for c in columns if c.grouped}
     hashed = {name for c in columns if c.role == "words" for name in c.feature_names}
-    kept = [i for i, name in enumerate(names) if name not in hashed]
+    kept = [i for i, name in enumerate(names) if name not in hashed | unread]
     if names == SPECTRAL_NAMES or data.x.size(1) == data.x.size(0):
         kept = []  # a row of the identity or of the adjacency matrix is the structure again
     x = data.x
