@@ -6,8 +6,11 @@ and the labels of all nodes are kept apart and never written, unless some types 
     python benchmarks/planted.py write customers 0 FOLDER [--typed 0.1]
     python benchmarks/planted.py agreement [customers ...] [--seeds 5]
 
+    python benchmarks/planted.py types [customers ...] [--seeds 5] [--share 0.1 0.25]
+
 ``agreement`` finds reasons without any type and prints how well they are those planted: adjusted
-mutual information (AMI), edges of noise left out.
+mutual information (AMI), edges of noise left out. ``types`` shows a share of the edges' types and
+prints how many of the others are named right, edges of noise left out.
 """
 
 import argparse
@@ -52,6 +55,11 @@ class Planted:
     labels: Array
     label: str
     driver: str
+
+    @property
+    def kinds(self) -> list[str]:
+        """Names of the planted reasons."""
+        return sorted(set(self.reasons) - {NOISE})
 
     def typed(self, share: float, seed: int = 0) -> Array:
         """The edges whose type is shown ``[P]``: a share of those that have a reason."""
@@ -413,6 +421,50 @@ def agreement_table(names: Sequence[str], seeds: int) -> None:
         print("| " + " | ".join(cells) + " |", flush=True)
 
 
+def types_table(names: Sequence[str], seeds: int, shares: Sequence[float]) -> None:
+    """How well the types of all edges are learned from those of a few."""
+    from lgdgcn.reasons.edges import Edges
+    from lgdgcn.reasons.of_graph import describe_graph
+    from lgdgcn.reasons.scores import edge_type_scores
+    from lgdgcn.reasons.typed import fit_types
+
+    head = ["graph", "share", "accuracy of each seed", "mean", "balanced", "calibration error"]
+    head += ["unknown", "of these right", "seconds"]
+    print("| " + " | ".join(head) + " |\n|" + " --- |" * len(head))
+    for name in names:
+        rows: dict[float, list[Any]] = {share: [] for share in shares}
+        for seed in range(seeds):
+            drawn = GENERATORS[name](seed)
+            data, started = drawn.data(), time.process_time()
+            types = np.stack([drawn.reasons == kind for kind in drawn.kinds], 1).astype(float)
+            assert np.array_equal(Edges.of_graph(data).ends, drawn.ends)
+            structure = describe_graph(data, len(drawn.kinds))
+            once = time.process_time() - started
+            for share in shares:
+                shown, started = drawn.typed(share, seed), time.process_time()
+                found = fit_types(structure, np.where(shown[:, None], types, 0), seed)
+                seconds = once + time.process_time() - started
+                scores = edge_type_scores(found.probability, types, named=True, scored=~shown)
+                scored = ~shown & types.any(1)
+                right = (found.probability.argmax(1) == types.argmax(1))[scored]
+                unknown = found.unknown[scored]
+                flagged = unknown.mean(), (unknown & right).sum(), unknown.sum(), seconds
+                error = scores.calibration_error
+                rows[share].append([scores.accuracy, scores.balanced, error, *flagged])
+                print(name, seed, share, *rows[share][-1], file=sys.stderr, flush=True)
+        for share in shares:
+            accuracy, balanced, error, unknown, right, flagged, seconds = zip(
+                *rows[share], strict=True
+            )
+            cells = [
+                name, f"{share}", " ".join(f"{one:.2f}" for one in accuracy),
+                f"{np.mean(accuracy):.3f}", f"{np.mean(balanced):.3f}", f"{np.mean(error):.3f}",
+                f"{np.mean(unknown):.3f}", f"{sum(right) / max(sum(flagged), 1):.2f}",
+                f"{np.mean(seconds):.0f}",
+            ]  # fmt: skip
+            print("| " + " | ".join(cells) + " |", flush=True)
+
+
 def _with_shuffled_rows(data: Data, seed: int) -> Data:
     """The same graph with the rows of the nodes table in another order: columns say nothing."""
     order = np.random.default_rng(seed).permutation(data.x.size(0))
@@ -441,7 +493,13 @@ def main() -> None:
     predictions.add_argument("graphs", nargs="*", default=list(GENERATORS))
     predictions.add_argument("--seeds", type=int, default=5)
     predictions.add_argument("--jobs", type=int, default=2)
+    types = commands.add_parser("types", help="score types learned from a few")
+    types.add_argument("graphs", nargs="*", default=list(GENERATORS))
+    types.add_argument("--seeds", type=int, default=5)
+    types.add_argument("--share", type=float, nargs="+", default=[0.1, 0.25])
     given = parser.parse_args()
+    if given.command == "types":
+        return types_table(given.graphs, given.seeds, given.share)
     if given.command == "agreement":
         return agreement_table(given.graphs, given.seeds)
     if given.command == "predictions":
