@@ -1,4 +1,4 @@
-"""Put measured tables into docs/edges.md, between the marks that name them.
+"""Put measured tables into docs/reasons.md, between the marks that name them.
 
     lgdgcn reproduce edges --out runs/reproduce
     python benchmarks/edges_page.py runs/reproduce [--deletion deletion.md]
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("report", type=Path, help="folder of lgdgcn reproduce edges")
     parser.add_argument("--deletion", type=Path, help="what benchmarks/deletion.py has printed")
     given = parser.parse_args()
-    page = DOCS / "edges.md"
+    page = DOCS / "reasons.md"
     text = replaced(page.read_text(encoding="utf-8"), "types", tables(given.report))
     if given.deletion is not None:
         rows = [line for line in given.deletion.read_text().splitlines() if line.startswith("|")]
@@ -54,7 +54,7 @@ def replaced(text: str, name: str, content: str) -> str:
         pattern, lambda _: f"{marks[0]}\n\n{content}\n\n{marks[1]}", text, flags=re.DOTALL
     )
     if count != 1:
-        raise SystemExit(f"docs/edges.md has {count} parts between {marks[0]} and {marks[1]}")
+        raise SystemExit(f"docs/reasons.md has {count} parts between {marks[0]} and {marks[1]}")
     return new
 
 

@@ -434,7 +434,7 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def edge_types_(self) -> list[str]:
-        """Names of the types of edges or, where none is known, "reason 1" and so on."""
+        """Names of the types of edges or, where none is known, of the reasons that were found."""
         return self._edge_reasons.names
 
     def predict_edges(self) -> npt.NDArray[np.floating[Any]]:
@@ -455,16 +455,10 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
     def _edge_reasons(self) -> "EdgeReasons":
         graph, _ = self._read(None, None)
         if self._reasons is None:
-            from lgdgcn.reasons import fit_graph
-            from lgdgcn.reasons.of_graph import known_types
+            from lgdgcn.reasons import EdgeReasonModel
 
-            known = without(graph)
-            if graph.y.dim() == 1:  # labels of test nodes have no part in it; sets of labels none
-                known.y = graph.y.where(graph.train_mask | graph.val_mask, -1)
-            reasons = fit_graph(known, seed=int(self.random_state))
-            types = known_types(graph)
-            known_of = None if types is None else reasons.edges.once(types)
-            self._reasons = reasons if known_of is None else reasons.with_known(known_of)
+            model = EdgeReasonModel(time_limit=0, random_state=int(self.random_state))
+            self._reasons = model.fit(graph).reasons_
         return self._reasons
 
     def measure(self, data: Data | None = None) -> "list[Row]":
@@ -484,12 +478,20 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             target, graph = check_target(Path(path)), self._labelled(data)
             check_size(graph)
             result = getattr(self, "result_", None)
+            if self._trained.model.num_factors:
+                explanation = Explanation.of_factors(self._trained, graph)
+                measures = [dict(row) for row in self.measure(data)]
+            elif data is None:
+                explanation, measures = Explanation(graph, self._edge_reasons, self._trained), []
+            else:
+                title = MODELS[self._trained.name].title
+                raise InputError(f"{title} has no factors of another graph's edges; leave it out")
             content = payload(
-                Explanation.of_factors(self._trained, graph),
+                explanation,
                 dataset=str(graph.get("name") or "graph"),
                 log=[json.dumps({"seed": 0, **row}) for row in getattr(self, "history_", [])],
                 scores={"validation": result.val, "test": result.test} if result else {},
-                measures=[dict(row) for row in self.measure(data)],
+                measures=measures,
                 warnings=getattr(self, "_warnings", ()),
             )
             write_text(target, to_page(content))

@@ -12,6 +12,7 @@ from lgdgcn.cli.options import Device, Json, Quiet, Run
 
 if TYPE_CHECKING:
     from lgdgcn.metrics.controls import Row
+    from lgdgcn.runs.finished import FinishedRun
 
 __all__ = ["measure"]
 
@@ -29,7 +30,9 @@ def measure(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Measure how well a run tells factors apart, beside an untrained and a permuted control.
+    """Measure how well a run separates factors, beside an untrained and a permuted control.
+
+    Where no model has factors, what is said of edges is measured of the reasons of edges.
 
     Examples:
         lgdgcn measure runs/cora-lgdgcn
@@ -37,16 +40,27 @@ def measure(
     """
     console.begin(quiet=quiet, as_json=as_json)
     load_libraries()
-    from lgdgcn.cli.opened import graph_of, open_factors, warnings_of
+    from lgdgcn.cli.opened import OpenedRun, factors_of, graph_of, warnings_of
     from lgdgcn.metrics import controls
     from lgdgcn.metrics.sampled import Sample
-    from lgdgcn.runs.folder import Run
     from lgdgcn.storage import write_json
     from lgdgcn.train.checks import usage_warning
 
-    opened, whose = open_factors(run, device)
-    named = Run.open(run)
-    target = named.target(out, named.measures, opened.source)
+    whole = OpenedRun(run, device)
+    target = whole.files.target(out, whole.files.measures, whole.source)
+    named = whole.run
+    if named is None or (whole.has_reasons and not _has_factors(named)):
+        with console.steps() as progress:
+            progress("measures")
+            explanation = whole.explanation
+            found = controls.measure_reasons(explanation.reasons, whole.data)
+        write_json(target, found)
+        _print(f"{whole.source.name}: {len(explanation.reasons.names)} reasons", found)
+        console.say(f"measures: {target}")
+        if as_json:
+            console.as_json({"measures": found, "notes": [], "warnings": [], "file": str(target)})
+        return
+    opened, whose = factors_of(named)
     graph, note = graph_of(opened), None
     with console.steps() as progress:
         progress("measures")
@@ -72,6 +86,10 @@ def measure(
         console.as_json(
             {"measures": rows, "notes": notes, "warnings": warnings, "file": str(target)}
         )
+
+
+def _has_factors(run: "FinishedRun") -> bool:
+    return bool(run.with_factors().trained.model.num_factors)
 
 
 def _print(title: str, rows: "list[Row]") -> None:

@@ -28,21 +28,15 @@ __all__ = [
     "factors_of",
     "graph_of",
     "large_graph",
-    "open_factors",
     "warnings_of",
 ]
 
 
-def open_factors(folder: Path, device: str) -> tuple[FinishedRun, str | None]:
-    """Open the run whose factors are looked at, and say in one line if it is not the one named.
-
-    Where a model without factors is the best on a graph, LGD-GCN is trained beside it.
-    """
-    return factors_of(open_run(folder, device))
-
-
 def factors_of(named: FinishedRun) -> tuple[FinishedRun, str | None]:
-    """The same of a run that is open: it or LGD-GCN beside it, and what is to be said of that."""
+    """The run whose factors are looked at, and one line that says so if it is not this one.
+
+    Where a model without factors is the best on a graph, LGD-GCN may be trained beside it.
+    """
     run = named.with_factors()
     if run is named:
         return run, None

@@ -144,11 +144,11 @@ def _reasons(explanation: Explanation) -> dict[str, Any]:
         ],
         "about": [
             {
-                "lines": [_short(line, MOST_LINE) for line in one.lines],
+                "lines": [_short(line, MOST_LINE) for line in explanation.lines(k)],
                 "stability": ONE_SEED if found is None else found.notes[k],
                 "stable": None if found is None else found.rows[k]["stable"],
             }
-            for k, one in enumerate(explanation.descriptions)
+            for k in range(len(explanation.descriptions))
         ],
         "traits": _traits(explanation),
     }

@@ -9,14 +9,17 @@ from torch_geometric.data import Data
 
 from lgdgcn.errors import InputError
 from lgdgcn.metrics.catalogue import MEASURES, Better
-from lgdgcn.metrics.draws import value_of
+from lgdgcn.metrics.draws import Draws, edge_draws, value_of
 from lgdgcn.metrics.inputs import Inputs, checked
 from lgdgcn.metrics.resampling import interval
 from lgdgcn.metrics.suite import all_draws
 from lgdgcn.models import NodeOutput, build
+from lgdgcn.reasons import EdgeReasons
 from lgdgcn.train.trained import TrainedModel
 
-__all__ = ["Row", "measure", "permuted", "untrained_copy"]
+__all__ = ["Row", "measure", "measure_reasons", "permuted", "untrained_copy"]
+
+RESAMPLES = 200
 
 
 class Row(TypedDict):
@@ -51,7 +54,7 @@ def measure(
     *,
     edges: Data | None = None,
     seed: int = 0,
-    resamples: int = 200,
+    resamples: int = RESAMPLES,
 ) -> list[Row]:
     """Measure the last layer of a model on a graph, with controls and intervals.
 
@@ -72,9 +75,31 @@ def measure(
     untrained = all_draws(fresh, edges=fresh_edges, seed=seed)
     other = None if own_edges is None else permuted(own_edges, seed)
     shuffled = all_draws(permuted(own, seed), edges=other, seed=seed)
+    return _rows(draws, untrained, shuffled)
+
+
+def measure_reasons(reasons: EdgeReasons, data: Data, *, seed: int = 0) -> list[Row]:
+    """Measure reasons of edges that no model of nodes has found: what is said of edges alone.
+
+    Args:
+        reasons: Of the edges of ``data``.
+        data: A canonical graph; with ``y_factor`` the factors are known.
+        seed: Seed of shuffles and resamples.
+    """
+    edges = reasons.edges
+    units = np.zeros((edges.num_nodes, len(reasons.names), 1))
+    y_factor = data.get("y_factor")
+    inputs = checked(units, edges.ends, reasons.probability, y_factor)
+    draws = edge_draws(inputs, RESAMPLES, seed)
+    rows = _rows(draws, {}, edge_draws(permuted(inputs, seed), 0, seed))
+    return [row for row in rows if row["value"] is not None]
+
+
+def _rows(draws: Draws, untrained: Draws, shuffled: Draws) -> list[Row]:
+    """One row for every measure, in the order of the catalogue."""
     rows: list[Row] = []
     for name, about in MEASURES.items():
-        values = draws[name]
+        values = draws.get(name)
         ends = None if values is None else interval(values, about.low, about.high)
         rows.append({
             "name": name,
@@ -82,8 +107,8 @@ def measure(
             "value": value_of(values),
             "low": ends and ends[0],
             "high": ends and ends[1],
-            "untrained": value_of(untrained[name]),
-            "permuted": value_of(shuffled[name]),
+            "untrained": value_of(untrained.get(name)),
+            "permuted": value_of(shuffled.get(name)),
             "better": about.better,
             "about": about.about,
         })  # fmt: skip

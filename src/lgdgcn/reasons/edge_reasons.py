@@ -147,8 +147,13 @@ class EdgeReasons:
         return replace(self, edges=edges, **parts)
 
     def attach(self, data: Data) -> None:
-        """Give a graph ``edge_reasons`` ``[2 E, K]``, by which models may let labels travel."""
-        data.edge_reasons = torch.from_numpy(self.edges.both(self.probability)).float()
+        """Let a graph know its ``edge_reasons`` ``[2 E, K]`` and ``reason_names``.
+
+        Labels may travel along them (:mod:`~lgdgcn.models.along_reasons`).
+        """
+        both = self.edges.both(self.probability)
+        data.edge_reasons = torch.from_numpy(both).to(data.x.dtype)
+        data.reason_names = list(self.names)
 
     def save(self, file: Path, data: Data) -> None:
         """Write them and which graph they are of.

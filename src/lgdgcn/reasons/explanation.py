@@ -164,6 +164,25 @@ class Explanation:
         layers = self.outputs[0].layers if self.outputs else []
         return layers[-1].edge_factors if layers else None
 
+    @cached_property
+    def label_weights(self) -> list[float] | None:
+        """How much labels travel along an edge of each reason, of all reasons 1 ``[K]``.
+
+        None where the model lets them travel along all edges alike, or has no use for them.
+        """
+        weights = None if self.model is None else self.model.model.reason_weights()
+        if weights is None or weights.numel() != len(self.reasons.names) or self.noun == "factor":
+            return None
+        return [float(weight) for weight in weights.flatten().tolist()]
+
+    def lines(self, reason: int) -> list[str]:
+        """What is to be read of a reason."""
+        lines = self.descriptions[reason].lines
+        if self.label_weights:
+            weight = self.label_weights[reason]
+            lines = [*lines, f"labels travel along it with weight {weight:.2f} (all reasons: 1)"]
+        return lines
+
     # Answers, ready for JSON
 
     def all(self) -> Answer:
@@ -250,7 +269,8 @@ class Explanation:
         """What is said of a reason wherever it is named."""
         about, found = self.descriptions[reason], self.reasons.stability
         said: Answer = {"reason": int(reason) + 1, "name": about.name, "noun": about.noun}
-        said["about"] = about.lines
+        said["about"] = self.lines(reason)
+        said["label_weight"] = self.label_weights[reason] if self.label_weights else None
         return {**said, "stability": None if found is None else found.rows[reason]}
 
     def _at_node(self, node: int, here: Array, reason: int) -> Answer:
