@@ -19,6 +19,7 @@ degrees of its ends explain it, no factor does.
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from lgdgcn.reasons.edges import Array, Edges
 
@@ -108,24 +109,45 @@ def fit_activity(
     """
     classes = np.zeros(pairs.num_nodes, dtype=int) if classes is None else classes
     count = int(classes.max(initial=0)) + 1
-    fixed = np.zeros(len(pairs), dtype=bool) if known is None else known.any(1)
-    counts = start  # expected number of reasons [P, M]
-    theta: Array | None = None
+    fixed = np.zeros((0, start.shape[1])) if known is None else known
+    found, total = pairs.incidence @ start, start.sum(1)  # expected reasons [N, M], [P]
     block = np.ones((count, count))
+    theta: Array | None = None
     for _ in range(iterations):
-        found = pairs.incidence @ counts  # [N, M]
         usual = shrinkage * np.outer(pairs.degree, found.sum(0) / max(found.sum(), TINY))
         ends = found + usual
         if theta is None:
             theta = ends / np.sqrt(np.maximum(ends.sum(0), TINY))
-        theta = _solve_theta(theta, ends, block, classes)
+        _solve_theta(theta, ends, block, classes)
         if count > 1:
-            block = _fit_block(counts, theta, classes, pairs.ends, count)
-        model = Activity(theta, block, classes, usual)
-        counts = _reasons(model.rates(pairs.ends))
-        if known is not None:
-            counts[fixed] = known[fixed] * counts[fixed].sum(1, keepdims=True)
-    return model
+            block = _fit_block(total, theta, classes, pairs.ends, count)
+        found, total = _expected_reasons(*pairs.ends, theta, block, classes, fixed)
+    return Activity(theta, block, classes, usual)
+
+
+@njit(cache=True, nogil=True)
+def _expected_reasons(
+    first: Array, second: Array, theta: Array, block: Array, classes: Array, known: Array
+) -> tuple[Array, Array]:
+    """What :func:`_reasons` gives, summed at nodes ``[N, M]`` and over factors ``[P]``."""
+    found, total = np.zeros_like(theta), np.empty(len(first))
+    shares = np.empty(theta.shape[1])
+    for pair in range(len(first)):
+        i, j = first[pair], second[pair]
+        rate = 0.0
+        for m in range(len(shares)):
+            shares[m] = theta[i, m] * theta[j, m] * block[classes[i], classes[j]]
+            rate += shares[m]
+        rate = max(rate, 1e-300)
+        total[pair] = rate / -np.expm1(-rate)
+        if len(known) and known[pair].any():
+            shares[:] = known[pair]
+        else:
+            shares /= rate
+        for m in range(len(shares)):
+            found[i, m] += total[pair] * shares[m]
+            found[j, m] += total[pair] * shares[m]
+    return found, total
 
 
 def _reasons(rates: Array) -> Array:
@@ -139,20 +161,28 @@ def _class_sums(theta: Array, classes: Array, count: int) -> Array:
     return np.stack([np.bincount(classes, column, minlength=count) for column in theta.T])
 
 
-def _solve_theta(theta: Array, ends: Array, block: Array, classes: Array) -> Array:
+@njit(cache=True, nogil=True)
+def _solve_theta(theta: Array, ends: Array, block: Array, classes: Array) -> None:
     """θ with θ_im · (what the other nodes offer i in m) = expected number of reasons at i."""
-    own = block[classes, classes][:, None]  # [N, 1]
+    nodes, factors = theta.shape
     for _ in range(3):
-        sums = _class_sums(theta, classes, len(block))
-        offered = (block @ sums.T)[classes] - theta * own
-        theta = np.sqrt(theta * ends / np.maximum(offered, 1e-6))  # the mean in logs is stable
-    return theta
+        sums = np.zeros((len(block), factors))
+        for i in range(nodes):
+            for m in range(factors):
+                sums[classes[i], m] += theta[i, m]
+        offers = block @ sums
+        for i in range(nodes):
+            c = classes[i]
+            for m in range(factors):
+                offered = max(offers[c, m] - theta[i, m] * block[c, c], 1e-6)
+                # the mean in logs is stable
+                theta[i, m] = np.sqrt(theta[i, m] * ends[i, m] / offered)
 
 
-def _fit_block(counts: Array, theta: Array, classes: Array, ends: Array, count: int) -> Array:
+def _fit_block(total: Array, theta: Array, classes: Array, ends: Array, count: int) -> Array:
     """Reasons found over those expected from the activities alone, for each pair of classes."""
     code = classes[ends[0]] * count + classes[ends[1]]
-    have = np.bincount(code, counts.sum(1), minlength=count**2).reshape(count, count)
+    have = np.bincount(code, total, minlength=count**2).reshape(count, count)
     sums = _class_sums(theta, classes, count)
     would = sums.T @ sums - np.diag(np.bincount(classes, (theta**2).sum(1), minlength=count))
     result: Array = (have + have.T + 1) / (would + 1)  # 1 where there is nothing to learn from
