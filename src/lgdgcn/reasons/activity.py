@@ -112,11 +112,11 @@ def fit_activity(
     fixed = np.zeros((0, start.shape[1])) if known is None else known
     found, total = pairs.incidence @ start, start.sum(1)  # expected reasons [N, M], [P]
     block = np.ones((count, count))
-    theta: Array | None = None
-    for _ in range(iterations):
+    theta, usual = np.zeros(0), np.zeros(0)
+    for step in range(iterations):
         usual = shrinkage * np.outer(pairs.degree, found.sum(0) / max(found.sum(), TINY))
         ends = found + usual
-        if theta is None:
+        if not step:
             theta = ends / np.sqrt(np.maximum(ends.sum(0), TINY))
         _solve_theta(theta, ends, block, classes)
         if count > 1:
