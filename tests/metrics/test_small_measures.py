@@ -1,13 +1,12 @@
-"""Correlation blocks, separation, diversity and resampling."""
+"""Correlation blocks, diversity and resampling."""
 
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import silhouette_score
 
 from lgdgcn.metrics.correlation import block_correlation, channel_correlation, factor_correlation
+from lgdgcn.metrics.diversity import node_diversity
 from lgdgcn.metrics.resampling import Resamples, interval
-from lgdgcn.metrics.separation import channel_nmi, node_diversity, silhouette
 from lgdgcn.nn.latent_space import diversity
 
 
@@ -39,28 +38,6 @@ def test_correlation_by_factor_leaves_out_what_does_not_vary():
     blocks = block_correlation(units)
     assert blocks.between == pytest.approx(means[0, 1])
     assert blocks.inside == pytest.approx((rho[:3, :3].sum() + rho[3:, 3:].sum() - 7) / 18)
-
-
-def test_silhouette_is_that_of_scikit_learn():
-    units = apart(2.0)
-    expected = silhouette_score(units.reshape(-1, 4), np.tile(np.arange(3), 150))
-    assert silhouette(units, Resamples(150))[0] == pytest.approx(expected)
-
-
-def test_channels_that_lie_apart_are_told_apart():
-    far, near = apart(30.0), apart(0.0)
-    assert silhouette(far, Resamples(150))[0] > 0.8
-    assert channel_nmi(far, Resamples(150))[0] == pytest.approx(1)
-    assert abs(silhouette(near, Resamples(150))[0]) < 0.02
-    assert channel_nmi(near, Resamples(150))[0] < 0.05
-    assert channel_nmi(far, Resamples(150, 5)).shape == (6,)
-
-
-@pytest.mark.parametrize("shape", [(1, 3, 4), (9, 1, 4)])
-def test_one_node_or_channel_has_no_separation(shape):
-    units = np.ones(shape)
-    assert silhouette(units, Resamples(shape[0])) is None
-    assert channel_nmi(units, Resamples(shape[0])) is None
 
 
 def test_diversity_is_eq_5_under_the_units_own_gaussians():

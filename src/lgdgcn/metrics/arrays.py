@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-__all__ = ["Array", "centred", "entropy", "mutual_information", "normalized_information"]
+__all__ = ["Array", "centred", "entropy", "mutual_information"]
 
 Array = npt.NDArray[Any]
 
@@ -43,11 +43,3 @@ def mutual_information(tables: Array) -> Array:
     joint = entropy(tables.reshape(*tables.shape[:-2], -1))
     found: Array = np.maximum(rows + columns - joint, 0)
     return found
-
-
-def normalized_information(tables: Array) -> Array:
-    """Mutual information over the mean entropy of rows and columns; NaN where both are 0."""
-    mean = (entropy(tables.sum(-1)) + entropy(tables.sum(-2))) / 2
-    with np.errstate(invalid="ignore"):
-        share: Array = mutual_information(tables) / np.where(mean > 0, mean, np.nan)
-    return share

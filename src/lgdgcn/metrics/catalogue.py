@@ -31,10 +31,6 @@ MEASURES = {
         "Share of edges made by one factor whose strongest channel is that factor's, channels "
         "matched to factors as well as possible.",
     ),
-    "edge_attribution_nmi": Measure(
-        "Edge attribution NMI", "higher",
-        "Normalised mutual information of the strongest channel and the factor that made the edge.",
-    ),
     "routing_entropy": Measure(
         "Routing entropy", "lower",
         "Entropy of the edges' channel probabilities as a share of its maximum: near 1 nothing is "
@@ -79,24 +75,9 @@ MEASURES = {
         "Dependence of two units by Gaussian kernels (HSIC as a share of its maximum), mean over "
         "the pairs of units.",
     ),
-    "hsic": Measure(
-        "HSIC between units", "lower",
-        "The same before it is made a share: the unbiased Hilbert-Schmidt independence criterion.",
-    ),
     "distance_correlation": Measure(
         "Distance correlation", "lower",
         "Dependence of two units by distances, bias-corrected, mean over the pairs of units.",
-    ),
-    "silhouette": Measure(
-        "Silhouette by channel", "none",
-        "How far apart the units of different channels lie; weak, as untrained projections "
-        "already separate them.",
-        low=-1.0,
-    ),
-    "channel_nmi": Measure(
-        "NMI by channel", "none",
-        "Whether clusters of all units are the channels; weak, as untrained projections already "
-        "separate them.",
     ),
     "determinant_diversity": Measure(
         "Determinant diversity", "higher",

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import torch
 
-from lgdgcn.metrics import dependence, mig, separation
-from lgdgcn.metrics.arrays import Array, centred, normalized_information
+from lgdgcn.metrics import dependence, mig
+from lgdgcn.metrics.arrays import Array, centred
 from lgdgcn.metrics.attribution import (
     attribution_table,
     effective_number,
@@ -21,10 +21,10 @@ from lgdgcn.metrics.dci import (
     probe_blocks,
     rest_hits,
 )
+from lgdgcn.metrics.diversity import node_diversity
 from lgdgcn.metrics.inputs import Inputs
 from lgdgcn.metrics.probes import Probes
 from lgdgcn.metrics.resampling import Resamples
-from lgdgcn.metrics.separation import node_diversity
 
 __all__ = [
     "Draws",
@@ -33,7 +33,6 @@ __all__ = [
     "diversity_draws",
     "edge_draws",
     "probe_draws",
-    "separation_draws",
     "value_of",
 ]
 
@@ -59,7 +58,6 @@ def edge_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
         drawn = Resamples(len(maker), resamples, seed)
         tables = [attribution_table(channel, maker, shape, counts) for counts in drawn]
         draws["edge_attribution"] = np.array([matched_share(table) for table in tables])
-        draws["edge_attribution_nmi"] = _existing(normalized_information(np.stack(tables)))
     return draws
 
 
@@ -114,19 +112,7 @@ def dependence_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws
     criterion, covariance = dependence.inner_products(units, transforms, drawn)
     return {
         "cka": dependence.pair_means(dependence.shares(criterion)),
-        "hsic": dependence.pair_means(criterion),
         "distance_correlation": dependence.pair_means(np.sqrt(dependence.shares(covariance))),
-    }
-
-
-def separation_draws(inputs: Inputs, resamples: int = 0, seed: int = 0) -> Draws:
-    """Over a sample of the nodes."""
-    most = max(2, separation.MOST_POINTS // inputs.units.shape[1])
-    units = _sample(inputs.units, most, seed)
-    drawn = Resamples(len(units), resamples, seed)
-    return {
-        "silhouette": separation.silhouette(units, drawn),
-        "channel_nmi": separation.channel_nmi(units, drawn, seed),
     }
 
 

@@ -13,7 +13,6 @@ from lgdgcn.metrics.draws import (
     diversity_draws,
     edge_draws,
     probe_draws,
-    separation_draws,
     value_of,
 )
 from lgdgcn.metrics.inputs import Inputs, checked
@@ -26,7 +25,6 @@ GROUPS = (
     probe_draws,
     correlation_draws,
     dependence_draws,
-    separation_draws,
     diversity_draws,
 )
 
