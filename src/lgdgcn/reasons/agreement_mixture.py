@@ -54,30 +54,36 @@ class Mixture:
         total = weights.sum(1, keepdims=True)
         return weights / total, (top + np.log(total))[:, 0]
 
-    def step(self, levels: Array, edges: int, used: Array) -> Array:
+    def step(self, levels: Array, learning: Array, edges: int, used: Array) -> Array:
         """One step of EM; returns the probabilities it rested on ``[edges, 1 + R]``.
 
         Args:
             levels: Of the edges first, then of random pairs ``[R, F, edges + B]``.
+            learning: The same with blanks where a level is not to be learnt from.
             edges: How many of them are edges.
             used: Which features a reason may use ``[R, F]``.
         """
         probability, ratio = self.expect(levels)
         base = 1 / (levels.shape[2] - edges + edges * np.exp(np.minimum(ratio, 50)))
-        self._maximise(levels, base, probability[:edges], used)
+        self._maximise(levels, learning, base, probability[:edges], used)
         return probability[:edges]
 
-    def _maximise(self, levels: Array, base: Array, probability: Array, used: Array) -> None:
+    def _maximise(
+        self, levels: Array, learning: Array, base: Array, probability: Array, used: Array
+    ) -> None:
         self.share = probability.mean(0)
         self.share[0] = max(self.share[0], LEAST_CHANCE)
         self.share /= self.share.sum()
         penalty = np.log(len(probability)) / 2  # of each level, as in the BIC
         for r in range(len(self.tilt)):
             weight = probability[:, r + 1].copy()
-            self.constant[r] = _fit_tilts(levels[r], self.tilt[r], base, weight, used[r], penalty)
+            _fit_tilts(learning[r], self.tilt[r], base, weight, used[r], penalty)
+            raised = _sum_tilts(levels[r], self.tilt[r])
+            self.constant[r] = np.log(base @ np.exp(raised - raised.max()) / base.sum())
+            self.constant[r] += raised.max()
 
 
-def start_mixture(levels: Array, probability: Array, used: Array) -> Mixture:
+def start_mixture(levels: Array, learning: Array, probability: Array, used: Array) -> Mixture:
     """The mixture that fits first probabilities of the edges ``[edges, 1 + R]``."""
     reasons, features, count = levels.shape
     edges = len(probability)
@@ -85,7 +91,7 @@ def start_mixture(levels: Array, probability: Array, used: Array) -> Mixture:
     base = np.full(count, 1e-12)  # of the edges: no ratio is known yet
     base[edges:] = 1 / (count - edges)
     for _ in range(2):
-        mixture._maximise(levels, base, probability, used)
+        mixture._maximise(levels, learning, base, probability, used)
     return mixture
 
 
@@ -125,8 +131,8 @@ def _sum_tilts(levels: Array, tilt: Array) -> Array:
 @njit(cache=True, nogil=True)
 def _fit_tilts(
     levels: Array, tilt: Array, base: Array, weight: Array, used: Array, penalty: float
-) -> float:
-    """Fit the tilts of one reason in place, feature after feature; returns log Z."""
+) -> None:
+    """Fit the tilts of one reason in place, feature after feature."""
     count, edges, mass = levels.shape[1], len(weight), weight.sum()
     raised = _sum_tilts(levels, tilt)
     chance = base * np.exp(raised - raised.max())
@@ -153,6 +159,3 @@ def _fit_tilts(
         for i in range(count):
             chance[i] *= np.exp(new[levels[f, i]] - tilt[f, levels[f, i]])
         tilt[f] = new
-    raised = _sum_tilts(levels, tilt)
-    top = raised.max()
-    return float(top + np.log((base * np.exp(raised - top)).sum() / base.sum()))

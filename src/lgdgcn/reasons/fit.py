@@ -121,7 +121,9 @@ def _agreements(
     num_factors: int | None,
     seed: int,
 ) -> EdgeReasons:
-    found = agreement_of(pairs, columns, num_reasons=num_factors, seed=seed)
+    found = agreement_of(
+        pairs, columns, num_reasons=num_factors, blanks_teach=choice.blanks_teach, seed=seed
+    )
     choice = replace(choice, num_factors=len(found.names))
     return EdgeReasons(
         edges=pairs,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lgdgcn.reasons.activity import Activity
-from lgdgcn.reasons.agreement import agreement_of
+from lgdgcn.reasons.agreement import held_agreement
 from lgdgcn.reasons.agreement_columns import NodeColumn
 from lgdgcn.reasons.clique_kinds import memberships_log_likelihood
 from lgdgcn.reasons.cliques import CliqueCover, cover_by_cliques
@@ -42,6 +42,7 @@ class ModelChoice:
         kinds: How many of the reasons, the last ones, are kinds of cliques; the numbers and
             likelihoods of activities are then of the pairs outside them.
         agreement_mean: The same of agreements, None where they are not the reasons.
+        blanks_teach: Of agreements, how blanks are treated.
     """
 
     cliques: bool
@@ -53,6 +54,7 @@ class ModelChoice:
     clique_mean: float | None = None
     kinds: int = 0
     agreement_mean: float | None = None
+    blanks_teach: bool = True
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "ModelChoice":
@@ -129,10 +131,10 @@ def _choose_agreement(
     held = hold_out(pairs, 1000 * seed)
     if not held.can_be_judged:
         return None
-    found = agreement_of(held.rest, columns, num_reasons=num_factors, seed=seed)
+    found, likelihood = held_agreement(held, columns, num_factors, seed)
     if not found.rests_on_columns:
         return None
-    mean = held.log_likelihood(found.at(held.rest, columns, held.ends)[1]).mean()
+    mean = likelihood.mean()
     counts = tuple(count for count in RIVALS if 4 * count <= len(pairs))
     curve = np.stack([_of_splits([held], count, None) for count in counts])
     cliques = held.log_likelihood(clique_score(held)).mean()
@@ -148,6 +150,7 @@ def _choose_agreement(
         error=tuple(error.tolist()),
         clique_mean=float(cliques),
         agreement_mean=float(mean),
+        blanks_teach=found.blanks_teach,
     )
 
 
