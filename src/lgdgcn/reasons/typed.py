@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from lgdgcn.progress import long_work
 from lgdgcn.reasons.edges import Array
@@ -51,7 +52,8 @@ def _regression(strength: float) -> Callable[[int], Any]:
 def _trees(**options: Any) -> Callable[[int], Any]:
     from sklearn.ensemble import ExtraTreesClassifier
 
-    return lambda seed: ExtraTreesClassifier(TREES, random_state=seed, **options)
+    threads = torch.get_num_threads()
+    return lambda seed: ExtraTreesClassifier(TREES, n_jobs=threads, random_state=seed, **options)
 
 
 def _learners() -> dict[str, Learner]:
