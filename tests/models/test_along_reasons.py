@@ -173,6 +173,35 @@ def test_another_graph_has_no_labels_and_usual_reasons():
     torch.testing.assert_close(found.reasons[0], model.reasons.mean(0))
 
 
+def test_nodes_that_another_graph_shares_bring_their_labels():
+    data = reasoned()
+    model = model_of(data)
+    want = model(data.x, data.edge_index)
+    order = torch.randperm(36)  # the same graph, its nodes in another order
+    moved, edge_index = model.for_nodes(order), order.argsort()[data.edge_index]
+    assert torch.equal(moved.labels, model.labels[order])
+    found = moved.adapted(data.x[order], edge_index)
+    observed = model.labels >= 0  # of which others hold labels back in other parts
+    torch.testing.assert_close(
+        found(data.x[order], edge_index)[~observed[order]], want[order][~observed[order]]
+    )
+    more = torch.cat([edge_index, torch.tensor([[0, 20], [20, 0]])], 1)  # and a new edge
+    new = moved.adapted(data.x[order], more)
+    torch.testing.assert_close(new.reasons[-1], model.reasons.mean(0))
+    assert torch.equal(new.labels, moved.labels)
+    strangers = model.for_nodes(torch.full((5,), -1))
+    assert not (strangers.labels >= 0).any()
+    nothing = strangers.adapted(data.x[:5], torch.tensor([[0, 1], [1, 0]]))
+    assert nothing(data.x[:5], torch.tensor([[0, 1], [1, 0]])).isfinite().all()
+
+
+def test_without_any_edge_features_predict():
+    data = reasoned()
+    none = data.edge_index[:, :0]
+    model = model_of(data).adapted(data.x, none)
+    assert model(data.x, none).isfinite().all()
+
+
 def test_a_saved_model_says_the_same(tmp_path):
     data = reasoned(dtype=torch.float32)
     result, model = trained(data)

@@ -179,7 +179,27 @@ def _read(run: "FinishedRun", source: "GraphSource") -> "Data":
             "--graph: the run was trained with features made from its own structure, which say "
             "nothing of the nodes of another graph; train with --features degree instead"
         )
+    _bring_labels(run, source, data)
     return data
+
+
+def _bring_labels(run: "FinishedRun", source: "GraphSource", data: "Data") -> None:
+    """Let labels that a model was trained with be those of the same nodes in another graph."""
+    import torch
+
+    from lgdgcn.models import AlongReasons
+
+    model = run.trained.model
+    if not isinstance(model, AlongReasons):
+        return
+    own = {name: number for number, name in enumerate(_ids(run.data))}
+    numbers = torch.tensor([own.get(name, -1) for name in _ids(data)])
+    run.trained.model = moved = model.for_nodes(numbers)
+    if not bool((moved.labels >= 0).any()):
+        console.warn(
+            f"{source.dataset} has none of the nodes whose labels the model was trained with: no "
+            "label travels there, and features alone predict"
+        )
 
 
 def _ids(data: "Data") -> list[Any]:

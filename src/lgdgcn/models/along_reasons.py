@@ -22,6 +22,7 @@ PARTS = 5  # in which training nodes are predicted, each from the labels of the 
 SPEED = 5.0  # how much faster than other weights those of reasons are learnt
 ONE = math.log(math.e - 1) / SPEED  # the parameter of a weight of 1
 LEAST = 1e-6  # probability
+SAME_GRAPH = 0.5  # share of known edges of a graph whose nodes are those of the training
 
 
 class AlongReasons(GRAND):
@@ -155,7 +156,9 @@ class AlongReasons(GRAND):
 
     def _edge_weights(self, edge_index: Tensor) -> Tensor:
         """How much labels travel along each edge ``[*, E]``."""
-        known = self.reasons if self.reasons.numel() else _reasons_of(edge_index).to(self.bias)
+        known = self.reasons
+        if known.size(-2) != edge_index.size(1):  # there is no graph yet
+            known = _reasons_of(edge_index).to(self.bias)
         weight = (known @ _positive(self.reason_scores).unsqueeze(-1)).squeeze(-1)
         given = edge_weights(edge_index)
         return weight if given is None else weight * given.to(weight)
@@ -173,27 +176,47 @@ class AlongReasons(GRAND):
             labels = labels.unsqueeze(-1) == torch.arange(outputs, device=scores.device)
         return observed, F.pad(labels.to(scores.dtype), (0, 1), value=1.0)
 
+    def for_nodes(self, numbers: Tensor) -> NodeModel:
+        """Return a model for a graph that shares nodes with the one it was trained on.
+
+        Args:
+            numbers: What number each node has in the latter, -1 where it is new ``[N]``.
+        """
+        other, numbers = copy.deepcopy(self), numbers.to(self.labels.device)
+        is_new = (numbers < 0).view(-1, *[1] * (self.labels.dim() - 1))
+        other.labels = self.labels[numbers.clamp_min(0)].masked_fill(is_new, -1)
+        place = numbers.new_full((len(self.labels),), -1)
+        place[numbers[numbers >= 0]] = (numbers >= 0).nonzero().flatten()
+        edges = place[self.edges]
+        there = (edges >= 0).all(0)
+        other.edges, other.reasons = edges[:, there], self.reasons[there]
+        return other
+
     def adapted(self, x: Tensor, edge_index: Tensor) -> NodeModel:
         """Return the model itself or, for other edges, one that knows the reasons of those.
 
-        Where they are a part of the edges that it was trained with, labels and reasons stay.
-        Elsewhere no label is observed, and an edge without known reasons has those that are usual.
+        A graph without the nodes that it was trained on has no observed labels: one of another
+        size, or of which less than half of the edges are known. A new edge has the reasons that
+        are attached to it, or those that are usual.
         """
-        if not self.edges.numel() or torch.equal(self.edges, edge_index):
+        if not self.labels.size(0) or torch.equal(self.edges, edge_index):
             return self
-        other, count = copy.deepcopy(self), self.reasons.size(1)
-        nodes = max(len(x), len(self.labels))
+        other, count, nodes = copy.deepcopy(self), self.reasons.size(1), len(x)
+        found = edge_reasons(edge_index)
+        if found is None or found.size(1) != count:
+            usual = self.reasons.mean(0) if len(self.reasons) else self.reasons.new_ones(count)
+            found = usual.expand(edge_index.size(1), count)
+        other.edges, other.reasons = edge_index, found.to(self.reasons)
+        other.labels = self.labels.new_full((nodes, *self.labels.shape[1:]), -1)
+        if nodes != len(self.labels) or not self.edges.numel() or not edge_index.numel():
+            return other
         own, asked = (ends[0] * nodes + ends[1] for ends in (self.edges, edge_index))
         codes, order = own.sort()
         place = torch.searchsorted(codes, asked).clamp_max(len(own) - 1)
-        if len(x) == len(self.labels) and torch.equal(codes[place], asked):
-            other.reasons = self.reasons[order[place]]
-        else:
-            found = edge_reasons(edge_index)
-            if found is None or found.size(1) != count:
-                found = self.reasons.mean(0).expand(edge_index.size(1), count)
-            other.labels, other.reasons = self.labels[:0], found.to(self.reasons)
-        other.edges = edge_index
+        known = codes[place] == asked
+        if float(known.double().mean()) >= SAME_GRAPH:
+            other.labels = self.labels
+            other.reasons = torch.where(known.unsqueeze(1), self.reasons[order[place]], found)
         return other
 
     def resize(self, saved: Mapping[str, Tensor]) -> None:

@@ -133,6 +133,14 @@ class NodeModel(nn.Module):
             due: The members whose time it is ``[R]``.
         """
 
+    def for_nodes(self, numbers: Tensor) -> "NodeModel":
+        """Return a model for a graph that shares nodes with the one it was trained on.
+
+        Args:
+            numbers: What number each node has in the latter, -1 where it is new ``[N]``.
+        """
+        return self
+
     def adapted(self, x: Tensor, edge_index: Tensor) -> "NodeModel":
         """Return the model for a graph that it may not be trained on; itself by default."""
         return self
