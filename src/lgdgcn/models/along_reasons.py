@@ -176,7 +176,7 @@ class AlongReasons(GRAND):
             labels = labels.unsqueeze(-1) == torch.arange(outputs, device=scores.device)
         return observed, F.pad(labels.to(scores.dtype), (0, 1), value=1.0)
 
-    def for_nodes(self, numbers: Tensor) -> NodeModel:
+    def for_nodes(self, numbers: Tensor) -> "AlongReasons":
         """Return a model for a graph that shares nodes with the one it was trained on.
 
         Args:
