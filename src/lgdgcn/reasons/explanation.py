@@ -180,7 +180,8 @@ class Explanation:
         lines = self.descriptions[reason].lines
         if self.label_weights:
             weight = self.label_weights[reason]
-            lines = [*lines, f"labels travel along it with weight {weight:.2f} (all reasons: 1)"]
+            said = f"labels travel along it with weight {weight:.2f} of 1 for all reasons"
+            lines = [*lines, said]
         return lines
 
     # Answers, ready for JSON

@@ -6,9 +6,7 @@ from torch_geometric.data import Data
 
 from lgdgcn.kernels.graph import TensorCache
 from lgdgcn.progress import long_work
-from lgdgcn.reasons.agreement import fit_agreement
 from lgdgcn.reasons.edges import Edges
-from lgdgcn.reasons.of_graph import known_types
 
 __all__ = ["MOST_EDGES", "attach_reasons"]
 
@@ -33,6 +31,9 @@ def attach_reasons(data: Data) -> None:
 
 
 def _find(data: Data) -> tuple[Tensor, list[str]]:
+    from lgdgcn.reasons.agreement import fit_agreement  # whose loops are compiled
+    from lgdgcn.reasons.of_graph import known_types
+
     types = known_types(data)
     if types is not None and bool(types.any(1).all()):
         probability, names = types / types.sum(1, keepdim=True), list(data.edge_type_names)
