@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from browser.fake import decoded
 from cli.edge_graph import HOSTILE, write
-from cli.runner import call, content, rows
+from cli.runner import call, content, page_of, rows
 
 COLUMNS = ["source", "target", "reason", "probability", "second", "second_probability"]
 COLUMNS += ["unknown", "known"]
@@ -205,3 +206,63 @@ def test_unknown_edges_are_counted_as_unknown_everywhere(tmp_path):
     told = [one["about"][1] for one in json.loads(call("explain", run, "--json").out)["reasons"]]
     counts = [int(count) for line in told for count in re.findall(r"(\d+) of them unknown", line)]
     assert sum(counts) == len(unknown)
+
+
+def cities(folder, nodes=90):
+    """Customers with a label; edges within the same city, and some of nowhere."""
+    draws = np.random.default_rng(1)
+    city, other = draws.integers(0, 6, nodes), draws.integers(0, nodes, (2, 60))
+    first, second = np.triu_indices(nodes, 1)
+    kept = (city[first] == city[second]) & (draws.random(len(first)) < 0.4)
+    inside = np.stack([first[kept], second[kept]])
+    ends = np.unique(np.sort(np.concatenate([other, inside], 1), axis=0), axis=1)
+    folder.mkdir()
+    rows = [
+        f"n{i},town {city[i]},{draws.integers(20, 60)},{'ab'[city[i] % 2]}" for i in range(nodes)
+    ]
+    (folder / "nodes.csv").write_text("id,city,age,label\n" + "\n".join(rows) + "\n")
+    edges = [f"n{a},n{b}" for a, b in ends.T if a != b]
+    (folder / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
+    return folder, edges
+
+
+def test_one_run_has_labels_and_reasons_and_all_verbs_say_the_same(tmp_path):
+    (graph, edges), run = cities(tmp_path / "graph"), tmp_path / "run"
+    outcome = call("train", graph, "--model", "gcn", "--epochs", 9, "--out", run)
+    assert outcome.code == 0, outcome
+    assert re.search(r"same city \d+ % \(random pairs \d+ %\)", outcome.out)
+    result = json.loads((run / "result.json").read_text())
+    assert (result["model"], result["reasons"]["noun"]) == ("gcn", "reason")
+    for row in predicted(run)[::40]:
+        found = json.loads(
+            call("explain", run, "--edge", row["source"], row["target"], "--json").out
+        )
+        first, second, *_ = found["reasons"]
+        assert (first["name"], second["name"]) == (row["reason"], row["second"])
+        assert first["probability"] == pytest.approx(float(row["probability"]), abs=2e-6)
+        assert found["unknown"] == (row["unknown"] == "1")
+    assert call("explore", run).code == 0
+    page = page_of(run / "explore.html")
+    assert page["factorNames"] == [one["name"] for one in result["reasons"]["reasons"]]
+    shares = decoded(page["edgeFactors"]).max(1) / 65535
+    probability = [float(row["probability"]) for row in predicted(run)]
+    assert shares == pytest.approx(np.array(probability), abs=1e-4)
+    # what is predicted without a reason is what is predicted when its edges are deleted by hand
+    reasons = {(row["source"], row["target"]): row["reason"] for row in predicted(run)}
+    name = result["reasons"]["reasons"][1]["name"]
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "nodes.csv").write_bytes((graph / "nodes.csv").read_bytes())
+    kept = [edge for edge in edges if reasons.get(tuple(edge.split(","))) != name]
+    assert 0 < len(kept) < len(edges)
+    (copy / "edges.csv").write_text("source,target\n" + "\n".join(kept) + "\n")
+    out = tmp_path / "p.csv"
+    assert call("predict", run, "--graph", copy, "--out", out, "--proba").code == 0
+    by_hand = {row["node"]: row for row in read(out)}
+    for node in ("n0", "n40"):
+        found = json.loads(call("explain", run, "--node", node, "--json").out)
+        [without] = [one["without"] for one in found["reasons"] if one["name"] == name]
+        assert without["predicted"] == [by_hand[node]["label"]]
+        expected = float(by_hand[node]["probability"])
+        assert without["probability"] == [pytest.approx(expected, abs=2e-6)]
+    assert call("measure", run).code == 0

@@ -126,6 +126,17 @@ class OpenedRun:
             return load_edges(self.source)
 
     @cached_property
+    def reasons(self) -> EdgeReasons:
+        """The reasons of the edges of a graph in memory, without a word of other seeds."""
+        if self.has_reasons:
+            return EdgeReasons.load(self.files.reasons, self.data)
+        assert self.run is not None
+        by, whose = factors_of(self.run)
+        if whose is not None:
+            self.notes["factors_of"] = whose
+        return Explanation.of_factors(by.trained, self.data).reasons
+
+    @cached_property
     def explanation(self) -> Explanation:
         """Why the edges of a graph in memory are there.
 
@@ -134,8 +145,7 @@ class OpenedRun:
         """
         others = [] if self.run is None else self.run.other_seeds
         if self.has_reasons:
-            reasons = EdgeReasons.load(self.files.reasons, self.data)
-            return Explanation(self.data, reasons, self.graph, others=others)
+            return Explanation(self.data, self.reasons, self.graph, others=others)
         assert self.run is not None
         assert self.graph is not None
         by, whose = factors_of(self.run)

@@ -145,7 +145,7 @@ def _write_edges(opened: "OpenedRun", file: Path, probabilities: bool) -> dict[s
     """Write every edge of a graph in memory once."""
     from lgdgcn.cli.tables import edge_columns, write_table
 
-    reasons, names = opened.explanation.reasons, opened.data.get("node_ids")
+    reasons, names = opened.reasons, opened.data.get("node_ids")
     ids = names or range(opened.data.x.size(0))
     source, target = ([ids[node] for node in end] for end in reasons.edges.ends.tolist())
     block = edge_columns(
