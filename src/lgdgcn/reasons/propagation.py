@@ -10,7 +10,7 @@ from lgdgcn.reasons.edges import Edges
 
 __all__ = ["MOST_EDGES", "attach_reasons"]
 
-MOST_EDGES = 500_000  # of a graph whose reasons are found within some minutes
+MOST_EDGES = 50_000  # of a graph whose reasons are found within half a minute or so
 
 _found: TensorCache[tuple[Tensor, list[str]]] = TensorCache()
 
