@@ -48,7 +48,7 @@ def winner(monkeypatch):
 
 def run(folder, graph, *args, epochs=6):
     return call("train", graph, "--out", folder, "--epochs", epochs, "--reasons", "factors", *args,
-                *([] if "--budget" in args else ["--budget", 7]))  # fmt: skip
+                *([] if "--budget" in args else ["--budget", len(FAMILIES)]))  # fmt: skip
 
 
 def config_of(folder):
