@@ -87,9 +87,9 @@ class NodeColumn:
             return np.where(enough, -mean, np.nan)
         if self.kind == "category":
             codes = self.values
-            weight = np.bincount(codes + 1, degree, minlength=codes.max(initial=-1) + 2)[1:]
+            weight = np.bincount(codes + 1, degree, minlength=codes.max(initial=0) + 2)[1:]
             rare = -np.log(np.maximum(weight, 1e-12) / max(weight.sum(), 1e-12))
-            same = np.where(codes[first] == codes[second], rare[codes[first]] + 1, 0.0)
+            same = np.where(codes[first] == codes[second], rare[codes[first].clip(0)] + 1, 0.0)
             return np.where((codes[first] < 0) | (codes[second] < 0), np.nan, same)
         blank = np.diff(self.values.indptr) == 0
         cosine = np.empty(len(first))
