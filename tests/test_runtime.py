@@ -43,16 +43,6 @@ def test_auto_takes_the_gpu_that_is_there(monkeypatch, available):
     assert select_device("cpu").type == "cpu"
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "expected"),
-    [("auto", 9_999, "cpu"), ("auto", 10_000, "cuda"), ("cuda", 1, "cuda"), ("cpu", 10**9, "cpu")],
-)
-def test_auto_leaves_small_graphs_to_the_cpu(monkeypatch, name, size, expected):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    assert select_device(name, size).type == expected
-
-
 @pytest.mark.parametrize("name", ["gpu", "", "mps", "meta", "cuda:-1", "cuda:x", None])
 def test_no_device(name):
     with pytest.raises(InputError, match=r"device is .*; use auto, cpu, cuda or cuda:N"):

@@ -276,14 +276,12 @@ class LGDClassifier(ClassifierMixin, BaseEstimator):
             edge_index: The edges ``[2, E]`` between the nodes whose features are ``X``.
         """
         with said_to_caller():
-            seed = _plain(self.random_state)
-            select_device(self.device)  # refuses what is none, before anything is read
+            seed, device = _plain(self.random_state), select_device(self.device)
             if type(seed) is not int:
                 raise InputError(f"random_state is {seed!r}; it must be a whole number")
             given = self._given()
             data = graph_to_fit(X, y, edge_index, self.graph, seed)
             graph = canonical(data, require_labels=True)
-            device = select_device(self.device, len(graph.y) + graph.num_edges)
             tried = self._tried(given, multi_label=graph.y.dim() == 2)
             self.choice_ = choose(
                 tried,

@@ -27,8 +27,6 @@ __all__ = [
     "stop_on_signals",
 ]
 
-_SMALL = 10_000  # nodes and edges of a graph that "auto" trains on the CPU
-
 
 def set_seed(seed: int) -> None:
     """Seed every random generator a run may use."""
@@ -37,17 +35,10 @@ def set_seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def select_device(name: str = "auto", size: int | None = None) -> torch.device:
-    """Turn ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"`` into a device that is there.
-
-    Args:
-        name: What is asked for.
-        size: Nodes and edges of what is to be trained on, if known. Of few, ``"auto"`` is the CPU:
-            what a GPU takes to begin with every model is more than it saves.
-    """
+def select_device(name: str = "auto") -> torch.device:
+    """Turn ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"`` into a device that is there."""
     if name == "auto":
-        is_small = size is not None and size < _SMALL
-        return torch.device("cuda" if torch.cuda.is_available() and not is_small else "cpu")
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
     except (RuntimeError, TypeError):

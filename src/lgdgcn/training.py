@@ -42,6 +42,7 @@ from lgdgcn.train.trainer import Trainer
 __all__ = ["Epoch", "Result", "Training", "run"]
 
 _MOST_AT_ONCE = 4  # passes side by side: beyond, they wait for the interpreter
+_SMALL = 20_000  # nodes and edges, both ways, of a graph whose operations no cores share
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,9 @@ def _side_by_side(
             ready.put(error)
 
     cores = torch.get_num_threads()
-    torch.set_num_threads(cores // at_once)  # of threads that begin now
+    graph = groups[0][0].graph
+    is_small = len(graph.y) + graph.edge_index.size(1) < _SMALL
+    torch.set_num_threads(1 if is_small else cores // at_once)  # of threads that begin now
     threads = [threading.Thread(target=work, daemon=True) for _ in range(at_once)]
     try:
         for thread in threads:

@@ -43,13 +43,7 @@ from lgdgcn.runs.fit import fit
 from lgdgcn.runs.folder import Run
 from lgdgcn.runs.naming import default_folder, run_header
 from lgdgcn.runs.results import leave_results
-from lgdgcn.runtime import (
-    StopRequest,
-    keep_freed_memory,
-    select_device,
-    set_threads,
-    stop_on_signals,
-)
+from lgdgcn.runtime import StopRequest, keep_freed_memory, set_threads, stop_on_signals
 from lgdgcn.search.choose import Choice, Ranked, choose
 from lgdgcn.search.factors import FOUND
 from lgdgcn.search.families import Candidate, candidates
@@ -133,9 +127,6 @@ class _Command:
                 self._refuse_to_replace_settings(one)
             one.check()
         check_same_graph(self.load, self.asked.seeds)
-        if Ranks.current().size == 1:
-            size = len(self.data.y) + self.data.num_edges
-            self.device = select_device(self.asked.options.device, size)
         # what cannot be used, or is too large, is refused before the run folder is touched
         planned = Planned(run, self._tried())
         rows = self._compared(planned.candidates, beside)
