@@ -20,9 +20,9 @@ MANY = 2000  # shown edges from which two folds say as much
 MOST = 30_000  # shown edges that learners are fitted to: more of them say no more
 TREES = 200
 SMOOTHING = 0.01  # share of the usual types in every prediction
-SAME = 15.0  # how strongly weights in a sum are drawn to each other's first proportions
+SAME = 10.0  # how strongly weights in a sum are drawn to each other's first proportions
 SCALE = 1.0  # how strongly their sum is drawn to 1
-CENTRE = 1.0  # how strongly the constant of each type is drawn to its first value
+CENTRE = 0.1  # how strongly the constant of each type is drawn to its first value
 UNSURE = 1 / 3  # probability of the likeliest type below which an edge is unknown
 BLOCK = 20_000  # edges that are predicted at a time
 
