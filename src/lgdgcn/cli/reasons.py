@@ -1,5 +1,6 @@
 """What ``lgdgcn train`` finds and prints of the reasons of edges."""
 
+import re
 from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
@@ -30,6 +31,7 @@ Result = dict[str, Any]
 
 MOST_EDGES = 150_000  # that auto looks at; they take about five minutes on two cores
 TIME_LIMIT = 300  # seconds after which no further fit is begun
+MOST_ROWS = 12  # of a table of reasons
 ONLY_GROUPS = (
     "nothing that nodes have in common tells these edges apart: groups only say in which part of "
     "the network an edge is; to find why it is there, name the type of about 50 edges in a column "
@@ -162,8 +164,11 @@ def print_reasons(name: str, found: Result) -> None:
         name: Of the graph.
         found: What ``result.json`` says of reasons.
     """
-    rows, noun = found["reasons"], found["noun"]
-    stable = rows[0]["stability"]
+    rows, noun = _folded(found["reasons"]), found["noun"]
+    stable = found["reasons"][0]["stability"]
+    only_groups = all(row["noun"] == "group" for row in rows)
+    if only_groups:
+        console.say(f"{name}: {ONLY_GROUPS}")
     cells = [
         [
             one_line(row["name"]),
@@ -174,16 +179,13 @@ def print_reasons(name: str, found: Result) -> None:
         ]
         for row in rows
     ]
-    called = {row["noun"] for row in rows}
-    header = [" or ".join(sorted(called)), "share\nof edges", "edges", "unknown"]
+    header = [noun, "share\nof edges", "edges", "unknown"]
     header += ["agreement\nof fits"] if stable else []
     total = sum(row["edges"] for row in rows)
     console.table(f"{name}: {noun}s of {total} edges, shares in %", header, cells)
     for row in rows:
-        if row["edges"]:
+        if row["edges"] and "in_common" in row:
             console.say(f"{one_line(row['name'])}: {one_line(row['in_common'])}")
-    if called == {"group"}:
-        console.say(ONLY_GROUPS)
     if "choice" in found:
         console.say(_choice_line(ModelChoice.of(found["choice"]), noun))
     if noun == "type":
@@ -191,6 +193,34 @@ def print_reasons(name: str, found: Result) -> None:
     console.say(_stability_line(stable, held_back=bool(found["held_back"])))
     if left := found["left_out"]:
         console.say(f"{left} further fits were left out, as the time for reasons was over")
+
+
+def _folded(rows: Sequence[Result]) -> list[Result]:
+    """Rows of a table: groups, and reasons of one name that only their number tells apart, are one.
+
+    The most frequent come first; beyond :data:`MOST_ROWS` they are one row, too.
+    """
+    alike: dict[str, list[Result]] = {}
+    for row in rows:
+        base = re.sub(r" \(\d+\)$", "", row["name"])
+        alike.setdefault("group" if row["noun"] == "group" else base, []).append(row)
+    lists = sorted(alike.items(), key=lambda item: -sum(row["edges"] for row in item[1]))
+    folded = [_joined(f"{name}, {len(some)} groups", some) for name, some in lists[:MOST_ROWS]]
+    rest = [row for _, some in lists[MOST_ROWS:] for row in some]
+    return folded + ([_joined(f"{len(rest)} more: see lgdgcn explain", rest)] if rest else [])
+
+
+def _joined(name: str, rows: Sequence[Result]) -> Result:
+    """One row that stands for several."""
+    if len(rows) == 1:
+        return rows[0]
+    sums = {key: sum(row[key] for row in rows) for key in ("edges", "share", "unknown")}
+    stable = rows[0]["stability"]
+    if stable:
+        agreement = [row["stability"]["agreement"] for row in rows]
+        known = [one for one in agreement if one is not None]
+        stable = {"agreement": fmean(known) if known else None, "stable": True}
+    return {"name": name, "noun": rows[0]["noun"], **sums, "stability": stable}
 
 
 def _agreement(stable: Result) -> str:

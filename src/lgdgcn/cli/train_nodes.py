@@ -36,6 +36,7 @@ from lgdgcn.config import (
 )
 from lgdgcn.errors import InputError, StoppedError
 from lgdgcn.reasons import EdgeReasons
+from lgdgcn.reasons.model import FITS
 from lgdgcn.runs.checkpoint import check_same
 from lgdgcn.runs.files import read_config
 from lgdgcn.runs.finished import finished_result
@@ -194,6 +195,7 @@ class _Command:
             mode,
             check=lambda: self.stop.check("stopped before anything was trained"),
             several_splits=varies,
+            fits=min(len(self.asked.seeds), FITS),
             random_state=self.asked.seeds[0],
         )
 

@@ -18,7 +18,7 @@ from lgdgcn.reasons.of_graph import describe_graph, fit_graph, known_types
 from lgdgcn.reasons.scores import edge_type_scores
 from lgdgcn.reasons.structure import Structure
 
-__all__ = ["FEWEST", "EdgeReasonModel"]
+__all__ = ["FEWEST", "FITS", "EdgeReasonModel"]
 
 HELD_BACK = 0.2  # of the known types
 FITS = 3  # that are compared where no type is known
