@@ -34,9 +34,9 @@ def populations(monkeypatch):
     sizes = []
 
     class Counted(Trainer):
-        def __init__(self, graphs, members, *rest):
-            sizes.append(len(members))
-            super().__init__(graphs, members, *rest)
+        def __init__(self, trainings, loader):
+            sizes.append(len(trainings))
+            super().__init__(trainings, loader)
 
     monkeypatch.setattr("lgdgcn.training.Trainer", Counted)
     return sizes
@@ -202,10 +202,10 @@ def test_a_member_that_finishes_early_is_kept_at_once(results, monkeypatch):
 
 def test_too_little_memory_means_smaller_populations(results, monkeypatch):
     class Greedy(Trainer):
-        def __init__(self, graphs, members, *rest):
-            if len(members) > 2:
+        def __init__(self, trainings, loader):
+            if len(trainings) > 2:
                 raise torch.OutOfMemoryError
-            super().__init__(graphs, members, *rest)
+            super().__init__(trainings, loader)
 
     monkeypatch.setattr("lgdgcn.training.Trainer", Greedy)
     assert train_cells([cell(seeds=(0, 1, 2, 3, 4))], results, CPU) == 5

@@ -32,6 +32,7 @@ Result = dict[str, Any]
 MOST_EDGES = 150_000  # that auto looks at; they take about five minutes on two cores
 TIME_LIMIT = 300  # seconds after which no further fit is begun
 MOST_ROWS = 12  # of a table of reasons
+MOST_WEIGHTS = 5  # along which labels travel
 ONLY_GROUPS = (
     "nothing that nodes have in common tells these edges apart: groups only say in which part of "
     "the network an edge is; to find why it is there, name the type of about 50 edges in a column "
@@ -140,7 +141,7 @@ def train_reasons(asked: Asked) -> tuple[Path, Result]:
         result: Result = {"dataset": source.dataset}
         result["reasons"] = results_of(data, reasons, source.name, run)
         run.write_result(result)
-    print_reasons(source.name, result["reasons"])
+    print_reasons(source.name, result)
     console.say(f"run folder: {path}; what each is about: lgdgcn explain {path}")
     return path, result
 
@@ -157,14 +158,16 @@ def _number(factors: str | None) -> int | None:
     return number
 
 
-def print_reasons(name: str, found: Result) -> None:
+def print_reasons(name: str, result: Result) -> None:
     """Print what was found in the edges of a graph.
 
     Args:
         name: Of the graph.
-        found: What ``result.json`` says of reasons.
+        result: The content of ``result.json``.
     """
-    rows, noun = _folded(found["reasons"]), found["noun"]
+    found = result["reasons"]
+    noun = found["noun"]
+    rows = _folded([row for row in found["reasons"] if row["edges"] or noun == "type"])
     stable = found["reasons"][0]["stability"]
     only_groups = all(row["noun"] == "group" for row in rows)
     if only_groups:
@@ -186,6 +189,8 @@ def print_reasons(name: str, found: Result) -> None:
     for row in rows:
         if row["edges"] and "in_common" in row:
             console.say(f"{one_line(row['name'])}: {one_line(row['in_common'])}")
+    if line := _labels_line(result.get("runs", ())):
+        console.say(line)
     if "choice" in found:
         console.say(_choice_line(ModelChoice.of(found["choice"]), noun))
     if noun == "type":
@@ -221,6 +226,18 @@ def _joined(name: str, rows: Sequence[Result]) -> Result:
         known = [one for one in agreement if one is not None]
         stable = {"agreement": fmean(known) if known else None, "stable": True}
     return {"name": name, "noun": rows[0]["noun"], **sums, "stability": stable}
+
+
+def _labels_line(runs: Sequence[Result]) -> str | None:
+    """Along which reasons labels travel, as the mean of all seeds; None if no model lets them."""
+    weights = [run["reasons"] for run in runs if run.get("reasons")]
+    if not weights or len(weights[0]) < 2:
+        return None
+    mean = {name: fmean(one[name] for one in weights) for name in weights[0]}
+    most = sorted(mean, key=lambda name: -mean[name])[:MOST_WEIGHTS]
+    listed = ", ".join(f"{one_line(name)} {mean[name]:.2f}" for name in most)
+    left = f", {len(mean) - len(most)} more" if len(mean) > len(most) else ""
+    return f"labels travel along edges by their reasons, with weights {listed}{left}"
 
 
 def _agreement(stable: Result) -> str:

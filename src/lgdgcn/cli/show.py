@@ -43,7 +43,7 @@ def show(run: Run, as_json: Json = False) -> None:
         else:
             results = [json.loads(files.result.read_text(encoding="utf-8"))]
         if "reasons" in results[0] or not files.model.is_file():
-            print_reasons(source.name, results[0]["reasons"])
+            print_reasons(source.name, results[0])
     except LGDError:
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -374,7 +374,7 @@ class _Command:
         notes = not self.settings and source.dataset.lower() == source.name
         print_results(source, results, self.path, notes=notes)
         if "reasons" in results[0]:
-            print_reasons(source.name, results[0]["reasons"])
+            print_reasons(source.name, results[0])
         console.say(f"run folder: {self.path}; next: lgdgcn predict {self.path}")
 
 
