@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from lgdgcn import kernels
+from lgdgcn.config import belongs
 from lgdgcn.errors import InputError
 from lgdgcn.explorer.layout import graph_layout, unit_layout
 from lgdgcn.explorer.nodes import (
@@ -101,12 +102,13 @@ def payload(
     has_factors = explanation.noun == "factor" and model is not None
     has_factors = has_factors and bool(explanation.outputs[0].layers)
     what = f"{explanation.noun}s of edges" if model is None else MODELS[model.name].title
+    has_variants = model is not None and belongs("variant", model.name)
     return {
         "title": f"{what[0].upper()}{what[1:]} {'of' if model is None else 'on'} "
         + _short(dataset, 100),
         "dataset": _short(dataset),
         "model": what,
-        "variant": None if model is None else model.settings.variant,
+        "variant": model.settings.variant if model is not None and has_variants else None,
         "nodes": len(explanation.ids),
         "ids": [_short(name) for name in explanation.ids],
         "texts": _texts(data),
