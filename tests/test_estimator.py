@@ -212,7 +212,7 @@ def test_settings_are_chosen_in_a_race_and_training_goes_on_from_there(monkeypat
     assert model.trained_.settings in [candidate.settings for candidate in tried[:3]]
     assert model.choice_.tried == 3
     assert [row["epoch"] for row in model.history_] == [1, 2, 3, 4, 5, 6]
-    every = LGDClassifier("auto", epochs=2, budget=7).fit(toy_graph())
+    every = LGDClassifier("auto", epochs=2, budget=len(FAMILIES)).fit(toy_graph())
     assert {row.candidate.model for row in every.choice_.ranking} == {*FAMILIES}
     assert every.trained_.name == every.choice_.best.model
     assert set(every.predict()) <= {0, 1, 2}

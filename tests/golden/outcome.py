@@ -103,7 +103,7 @@ def _text(value: Any) -> str:
         return f"{_kind(value)} {_entries(value)}"
     if isinstance(value, Encoding):
         value = value.as_dict()
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=_text)
     return text if len(text) <= LONGEST_TEXT else f"{len(value)} entries {_hash(text.encode())}"
 
 

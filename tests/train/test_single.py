@@ -171,8 +171,12 @@ def test_that_changes_no_bit(monkeypatch, model, variant, dropout):
 # Against a plain loop
 
 
+# "reasons" hides labels by chance in every step
+REPEATABLE = [model_and_variant(name) for name in MODEL_NAMES if name != "reasons"]
+
+
 @pytest.mark.usefixtures("general_position")
-@pytest.mark.parametrize(("model", "variant"), [*map(model_and_variant, MODEL_NAMES)])
+@pytest.mark.parametrize(("model", "variant"), REPEATABLE)
 def test_the_weights_are_those_of_a_plain_loop_with_torchs_adam(model, variant):
     data = toy_graph(dtype=torch.float64)
     names = {"space": "lambda_space", "diversity": "lambda_div", "edge": "lambda_edge"}
