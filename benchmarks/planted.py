@@ -4,7 +4,7 @@ Every generator draws sizes, strengths, blanks and noise from its seed. The true
 and the labels of all nodes are kept apart and never written, unless some types are asked for:
 
     python benchmarks/planted.py write customers 0 FOLDER [--typed 0.1]
-    python benchmarks/planted.py agreement [customers ...] [--seeds 5]
+    python benchmarks/planted.py agreement [customers ...] [--seeds 5] [--first-seed 0]
 
     python benchmarks/planted.py types [customers ...] [--seeds 5] [--share 0.1 0.25]
 
@@ -392,7 +392,7 @@ def information(found: Array, true: Array) -> float:
     return float(adjusted_mutual_info_score(true[true != NOISE], found[true != NOISE]))
 
 
-def agreement_table(names: Sequence[str], seeds: int) -> None:
+def agreement_table(names: Sequence[str], seeds: range) -> None:
     """How well reasons are found, beside the same with the nodes' rows shuffled."""
     from lgdgcn.reasons.agreement import fit_agreement
 
@@ -400,7 +400,7 @@ def agreement_table(names: Sequence[str], seeds: int) -> None:
     print("|" + " --- |" * 7)
     for name in names:
         rows = []
-        for seed in range(seeds):
+        for seed in seeds:
             drawn = GENERATORS[name](seed)
             data, started = drawn.data(), time.process_time()
             found = fit_agreement(data)
@@ -489,6 +489,7 @@ def main() -> None:
     agreement = commands.add_parser("agreement", help="score reasons found without types")
     agreement.add_argument("graphs", nargs="*", default=list(GENERATORS))
     agreement.add_argument("--seeds", type=int, default=5)
+    agreement.add_argument("--first-seed", type=int, default=0)
     predictions = commands.add_parser("predictions", help="score predictions along reasons")
     predictions.add_argument("graphs", nargs="*", default=list(GENERATORS))
     predictions.add_argument("--seeds", type=int, default=5)
@@ -501,7 +502,8 @@ def main() -> None:
     if given.command == "types":
         return types_table(given.graphs, given.seeds, given.share)
     if given.command == "agreement":
-        return agreement_table(given.graphs, given.seeds)
+        seeds = range(given.first_seed, given.first_seed + given.seeds)
+        return agreement_table(given.graphs, seeds)
     if given.command == "predictions":
         from planted_predictions import prediction_table
 
