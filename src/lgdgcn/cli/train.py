@@ -75,8 +75,8 @@ class TrainOptions:
         str,
         typer.Option(
             help="Who says why an edge is there. model: a model of edges, which gives types where "
-            "edges.csv has a column type. factors: those of the model of nodes. none: nobody. auto: "
-            "the model of edges, on a graph of your own that it does not take long for.",
+            "edges.csv has a column type. factors: those of the model of nodes. none: nobody. "
+            "auto: the model of edges, on a graph of your own that it does not take long for.",
             autocompletion=one_of(REASONS),
         ),
     ] = AUTO
