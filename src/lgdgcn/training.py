@@ -133,8 +133,8 @@ def _side_by_side(
                     ready.put(result)
             ready.put(None)
         except BaseException as error:
+            ready.put(error)  # before other passes end because of it
             is_over.set()
-            ready.put(error)
 
     cores = torch.get_num_threads()
     graph = groups[0][0].graph
